@@ -12,21 +12,21 @@ import (
 	"strings"
 )
 
-// place is where one life of a worker listens.
+// place is where one process of a worker listens.
 type place struct {
 	index       int    // 0 for worker-1's own; from Count + MaxSurge on they are spares
 	network     string // "tcp" or "unix"
 	address     string // as net.Dial takes it
 	metricsPort int
-	metricsPath string // of the socket for the metrics page, which is with unix only
+	metricsPath string // socket of the metrics page, with unix only
 
-	// Whose it is; set by worker.place.
+	// About its worker; set by worker.place.
 	worker string // "worker-1"
 	number int    // 0 for worker-1, whatever its address
 	slots  int    // calls that it may have at a time
 }
 
-// target is the place as gRPC servers and clients write it: the value of {addr}
+// target is the address as gRPC servers and clients write it: the value of {addr}
 // and CABRANK_ADDR.
 func (p place) target() string {
 	if p.network == "unix" {
@@ -35,8 +35,7 @@ func (p place) target() string {
 	return p.address
 }
 
-// told is the place with the ways in which the worker was told of it, for
-// people.
+// told is the address with the names by which the worker was told of it, for people.
 func (p place) told() string {
 	if p.network == "unix" {
 		return p.address + ", which CABRANK_ADDR and {addr} name"
@@ -44,7 +43,7 @@ func (p place) told() string {
 	return p.address + ", which CABRANK_ADDR, PORT and {addr} name"
 }
 
-// hostPort returns the parts of a tcp place, empty strings for unix.
+// hostPort returns the parts of a tcp address, empty strings for unix.
 func (p place) hostPort() (host, port string) {
 	if p.network == "unix" {
 		return "", ""
@@ -54,11 +53,10 @@ func (p place) hostPort() (host, port string) {
 	return host, port
 }
 
-// ThreadsFor returns how many threads a worker should have that gets so many calls at a
-// time. A thread is back in its pool a moment after its answer, and the next call is
-// there before it. With twice as many as slots a few of 20,000 calls were refused that
-// were short and computed, with three times as many none (docs/workers.md, "Threads and
-// slots").
+// ThreadsFor returns how many threads a worker should have for a number of slots. A
+// thread is back in its pool a moment after its answer, and the next call comes before
+// that. With twice as many threads as slots a worker refused a few of 20,000 short calls
+// that compute, with three times as many none (docs/workers.md, "Threads and slots").
 func ThreadsFor(slots int) int { return 3 * slots }
 
 // fill returns the texts with {addr}, {host}, {port}, {index}, {worker}, {slots},
@@ -75,13 +73,13 @@ func (p place) fill(texts []string) []string {
 	return filled
 }
 
-// environ returns the environment of a worker: inherited, then what was
-// configured, then ours, because of equal names the last one counts (os/exec).
+// environ returns the environment of a worker: inherited variables, then configured
+// ones, then those of cabrank, because the last of equal names counts (os/exec).
 func (p place) environ(inherited []string, o *Options) []string {
 	env := make([]string, 0, len(inherited)+len(o.Environment)+8)
 	for _, entry := range append(slices.Clip(inherited), p.configured(o.Environment)...) {
-		// With unix there is no port for the worker, and an inherited one is
-		// most likely cabrank's own.
+		// With unix the worker has no port, and an inherited PORT is most likely for
+		// cabrank itself.
 		if p.network == "unix" && strings.HasPrefix(entry, "PORT=") {
 			continue
 		}
@@ -116,15 +114,15 @@ func (p place) configured(environment map[string]string) []string {
 	return entries
 }
 
-// addresses hands out places to listen at (R19). claim returns the place for the next life
-// of worker number (0 for worker-1), which had index current until now.
+// addresses hands out addresses to listen at (R19). claim returns the one for the next
+// process of worker number (0 for worker-1), which had index current until now.
 //
 // claim may be called from several goroutines; open comes before, close after.
 type addresses interface {
 	open() error
 	claim(number, current int) (place, error)
-	inUse() []int      // ports of workers, both of each
-	avoid(ports []int) // in place of those before
+	inUse() []int      // both ports of each worker
+	avoid(ports []int) // replaces the ports of the last call
 	close()
 }
 
@@ -139,9 +137,9 @@ func newAddresses(o *Options) addresses {
 	return at
 }
 
-// runtimeDir is the folder for what lives as long as this process.
+// runtimeDir is the folder for files that live as long as this process.
 func runtimeDir() string {
-	if dir := os.Getenv("XDG_RUNTIME_DIR"); filepath.IsAbs(dir) { // by its specification a relative one is none
+	if dir := os.Getenv("XDG_RUNTIME_DIR"); filepath.IsAbs(dir) { // by its specification a relative path does not count
 		if info, err := os.Stat(dir); err == nil && info.IsDir() {
 			return dir
 		}

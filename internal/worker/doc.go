@@ -3,15 +3,14 @@
 // them. It knows no call: what the data plane sees comes in through Activity,
 // what the rank must know goes out through Registry.
 //
-// Start from Supervisor (New, Start, Stop; Roll, Replace, Scale) and Status. Who
-// decides which places have a worker is the foreman; what it may do next is a
-// pure function, plan.next. RunKeeper is the body of
-// the hidden subcommand "cabrank keeper".
+// Start from Supervisor (New, Start, Stop; Roll, Replace, Scale) and Status. The
+// foreman decides which places have a worker; a pure function, plan.next, says what it
+// may do next. RunKeeper is the body of the hidden subcommand "cabrank keeper".
 //
 // By default:
 //
-//  1. Each worker leads a process group of its own. Whatever is left of the
-//     group when its leader exits is killed.
+//  1. Each worker leads a process group of its own. When the leader exits, the rest of
+//     the group is killed.
 //  2. When cabrank dies, by whatever signal, the kernel (Linux) sends TERM to
 //     the leaders, and the keeper sends TERM and 2 s later KILL to the groups.
 //     A process that left its group (setsid) is out of reach.
@@ -19,9 +18,9 @@
 //     that service, when it accepts a connection; never before the listener is
 //     known to belong to its group.
 //  4. A worker that exits is restarted after 100 ms, doubling to 30 s.
-//  5. A worker that is busy is not asked and not judged. One that is silent
-//     although it should speak is suspect and gets no new calls; one that hangs
-//     is replaced (package health; docs/worker-health.md).
+//  5. A busy worker is not asked and not judged. A worker that is silent although it
+//     should answer is suspect and gets no new calls; a worker that hangs is replaced
+//     (package health; docs/worker-health.md).
 //
 // How long things take at most, beyond what Options says:
 //
@@ -30,16 +29,15 @@
 //	SIGSTOP, SIGCONT → Down, Up            250 ms
 //	server dies under its leader → Down    250 ms
 //	worker overdue → Suspect               1.25 s, or HealthTimeout if that is less
-//	worker speaks again → not suspect      250 ms
+//	worker answers again → not suspect     250 ms
 //	Stop                                   Options.StopTimeout + 7 s
 //	after kill -9 of cabrank               2 s, then KILL
 //
 // On Linux the process becomes a subreaper, and one goroutine reaps every child
 // that this package did not start. So while a Supervisor runs, nothing else in
-// the process may start children, and there may be only one Supervisor. Other
+// the process may start children, and a second Supervisor is not allowed. Other
 // systems have neither subreaper, nor parent-death signal, nor the checks that
-// read /proc (whose listener it is, whether a process is stopped): there the
-// keeper alone stands against orphans. Linux without /proc has no such checks
-// either, and says so in the log; what is left of a worker when its leader ends gets
-// no time then.
+// read /proc (which process listens, whether a process is stopped): there only the
+// keeper ends orphans. Linux without /proc has no such checks either, and the log says
+// so; the rest of a group then gets no time to end after its leader.
 package worker

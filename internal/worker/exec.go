@@ -12,15 +12,15 @@ import (
 	"syscall"
 )
 
-// maxFirstLine is what the kernel reads of a script to find its interpreter
+// maxFirstLine is how many bytes of a script the kernel reads to find its interpreter
 // (execve(2)).
 const maxFirstLine = 256
 
-// explainExec says what the kernel leaves out of an error of exec: what is wrong with a
-// file that is there.
+// explainExec adds what an error of exec leaves out: what is wrong with a file that
+// exists.
 func explainExec(path string, err error) error {
 	switch {
-	case ofInput(err): // the file to run was not looked at
+	case ofInput(err): // exec has not looked at the file yet
 		return fmt.Errorf("%w: every process gets it as its input, and a container has to have it", err)
 	case errors.Is(err, syscall.ENOEXEC):
 		return fmt.Errorf("%w: it is no program of this machine; a script needs a first line such as #!/bin/sh", err)
@@ -34,7 +34,7 @@ func explainExec(path string, err error) error {
 		return explainMissing(path, err)
 	}
 	defer file.Close()
-	// A file that cannot be read tells nothing.
+	// From a file that cannot be read first is empty.
 	first, _ := bufio.NewReader(io.LimitReader(file, maxFirstLine)).ReadString('\n')
 	if interpreter, ok := strings.CutPrefix(first, "#!"); ok {
 		// A \r is part of the name, which people do not see in their editors.
@@ -46,13 +46,13 @@ func explainExec(path string, err error) error {
 	return fmt.Errorf("%w: the file is there, the loader that it was linked for is not", err)
 }
 
-// ofInput reports whether it is /dev/null that is missing or may not be opened.
+// ofInput reports whether the error is that /dev/null is missing or may not be opened.
 func ofInput(err error) bool {
 	file, ok := errors.AsType[*fs.PathError](err)
 	return ok && file.Path == os.DevNull && (errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission))
 }
 
-// explainMissing says of a file that is not there from where on it was looked for.
+// explainMissing adds the folder to which the path of a missing file is relative.
 func explainMissing(path string, err error) error {
 	folder, wdErr := os.Getwd()
 	if filepath.IsAbs(path) || wdErr != nil {
@@ -61,7 +61,7 @@ func explainMissing(path string, err error) error {
 	return fmt.Errorf("%w in %s", err, folder)
 }
 
-// explainLimit says which limit it is that does not let a process be started.
+// explainLimit adds which limit keeps a process from being started.
 func explainLimit(err error) error {
 	switch {
 	case errors.Is(err, syscall.EAGAIN):
@@ -72,7 +72,8 @@ func explainLimit(err error) error {
 	return err
 }
 
-// explainDenied tells a folder and a file without the right from what nobody may reach.
+// explainDenied adds whether the path is a folder, or a file without the right to be
+// executed.
 func explainDenied(path string, err error) error {
 	info, statErr := os.Stat(path)
 	switch {

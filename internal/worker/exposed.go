@@ -8,13 +8,13 @@ import (
 	"time"
 )
 
-// sharedEvery is how often it is looked whether workers share a port while any of them
-// is waited for: once for all of them, so that many cost little more than one.
+// sharedEvery is how often warnIfShared looks while a worker is not ready yet: once for
+// all workers, so that many cost little more than one.
 const sharedEvery = 500 * time.Millisecond
 
-// warnIfExposed says once that a worker takes its calls on more than the loopback
-// address that it was given. It serves all the same: in a container that may be meant,
-// and many a server knows no other way.
+// warnIfExposed warns once that a worker listens on more than the loopback address that
+// it was given. The worker serves all the same: in a container that may be intended, and
+// many servers cannot do otherwise.
 func (w *worker) warnIfExposed(l *life) {
 	given, err := netip.ParseAddrPort(l.place.address)
 	if l.place.network != "tcp" || err != nil {
@@ -32,11 +32,11 @@ func (w *worker) warnIfExposed(l *life) {
 	}
 }
 
-// warnIfShared says once that workers listen on the same port, which the kernel lets
-// processes of one user do that ask for it, as servers of gRPC's C core do. Such
-// workers do not listen where they were told: but for one whose port that is by
-// chance, nobody will ever be ready. Processes are looked into only when one has started
-// or other sockets share an address on this host.
+// warnIfShared warns once that workers listen on the same port. The kernel allows that
+// to processes of one user with SO_REUSEPORT, which servers of gRPC's C core set. Such
+// workers do not listen where they were told, and none gets ready, except one whose port
+// that is by chance. Processes are looked into only after one has started, or after other
+// sockets have begun to share an address on this host.
 func (s *Supervisor) warnIfShared(now time.Time) {
 	age, last := int64(now.Sub(s.began)), s.sharedLook.Load()
 	if age-last < int64(sharedEvery) || !s.sharedLook.CompareAndSwap(last, age) {

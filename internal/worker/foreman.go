@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// foremanTick is how often the foreman looks around without being called:
-// recycling by age and memory has no other event.
+// foremanTick is how often the foreman looks around without an event: recycling by age
+// and memory has none.
 const foremanTick = time.Second
 
 // maxRollEnds is how many processes of a replacement may end by themselves
@@ -25,24 +25,24 @@ type foreman struct {
 	tenures    map[int]*tenure // by number of the place
 	lastTenure uint64
 	generation int      // the newest
-	good       *version // what processes run that no operation started
+	good       *version // the version of new processes outside an operation
 	op         *operation
-	outage     bool // what the registry was told last
+	outage     bool // the last value of Registry.Outage
 	frozen     bool // no operation begins any more
 	recycling  recycling
 	last       Outcome      // of the last operation
-	over       []*operation // have ended, and nobody was told yet
+	over       []*operation // operations that have ended and are not answered yet
 }
 
-// version is what the processes of one generation run with.
+// version is the options of the processes of one generation.
 type version struct {
 	generation int
 	options    *Options
 }
 
-// tenure is one occupation of a place, by one process after the other, from the
-// start of the first to the end of the last. The foreman makes it, the goroutine
-// of worker.run lives it.
+// tenure is the use of a place by processes of one version, one after the other, from
+// the start of the first to the end of the last. The foreman makes it, and the goroutine
+// of worker.run carries it out.
 type tenure struct {
 	// Set when it is made.
 	number  uint64
@@ -54,13 +54,13 @@ type tenure struct {
 	force  bool
 	leave  chan struct{}
 
-	// Closed by the foreman if calls are not to be waited for any more.
+	// Closed by the foreman when its calls are not waited for any more.
 	hurry chan struct{}
 
 	// Set by the goroutine of worker.run before the place is vacant.
-	cut int // calls that did not end in time, and were ended
+	cut int // calls that did not end in time and were cut
 
-	// The foreman's alone.
+	// Owned by the foreman.
 	retiring bool
 	hurried  bool
 	hopeless bool
@@ -100,11 +100,11 @@ func (f *foreman) run() {
 	}
 }
 
-// work does what is due now.
+// work does all that is due now.
 func (f *foreman) work() {
 	seats, op := f.look(), f.op
 	if f.follow(seats); f.op != op {
-		seats = f.look() // what was given up is due to go
+		seats = f.look() // the new processes of a failed operation have to go
 	}
 	p := f.plan()
 	due := p.next(seats)
@@ -129,12 +129,12 @@ func (f *foreman) work() {
 
 func (f *foreman) plan() plan { return f.s.settings().plan(f.wanted) }
 
-// plan is how so many workers come, change and go.
+// plan returns the plan for wanted workers.
 func (o *Options) plan(wanted int) plan {
 	return plan{wanted: wanted, surge: o.MaxSurge, draining: o.MaxDraining, minReady: o.MinReady}
 }
 
-// look reads what the places are doing.
+// look reads the state of all places.
 func (f *foreman) look() []seat {
 	workers := f.s.places()
 	seats := make([]seat, len(workers))
@@ -144,7 +144,7 @@ func (f *foreman) look() []seat {
 	return seats
 }
 
-// seat is one place as the plan sees it.
+// seat returns one place as the plan sees it.
 func (f *foreman) seat(number int, status Status) seat {
 	s := seat{number: number}
 	t := f.tenures[number]
@@ -161,7 +161,7 @@ func (f *foreman) seat(number int, status Status) seat {
 	s.lost = status.State == BackOff || s.looping
 	s.doubtful = t.version.generation > f.good.generation && f.op == nil
 	if s.doubtful && s.lost && !t.retiring {
-		t.hopeless = true // what comes in its place runs the version before
+		t.hopeless = true // its successor runs the version before
 	}
 	s.hopeless = t.hopeless
 	if f.op != nil {
@@ -171,7 +171,7 @@ func (f *foreman) seat(number int, status Status) seat {
 	return s
 }
 
-// leave forgets a tenure that is over.
+// leave removes a tenure that has ended.
 func (f *foreman) leave(number int, t *tenure) {
 	delete(f.tenures, number)
 	if f.op != nil && f.op.replaces(number, t) {
@@ -179,7 +179,7 @@ func (f *foreman) leave(number int, t *tenure) {
 	}
 }
 
-// start gives a vacant place to a new tenure. first is told of the first exec.
+// start gives a vacant place to a new tenure. first gets the result of the first exec.
 func (f *foreman) start(number int, first chan<- error) {
 	w := f.s.place(number)
 	v := f.good
@@ -195,7 +195,7 @@ func (f *foreman) start(number int, first chan<- error) {
 	f.s.running.Go(func() { w.run(t, first) })
 }
 
-// retire has a tenure end.
+// retire ends a tenure.
 func (f *foreman) retire(number int) {
 	t, w := f.tenures[number], f.s.place(number)
 	t.retiring, t.reason = true, ReasonScale
@@ -219,7 +219,7 @@ func inFlightNote(calls int) string {
 	return fmt.Sprintf("%d calls", calls)
 }
 
-// ends is how many processes of a place have ended without being asked to.
+// ends is how many processes of a place have ended by themselves.
 func ends(status Status) (n int) {
 	for _, times := range status.Restarts {
 		n += times
@@ -227,7 +227,7 @@ func ends(status Status) (n int) {
 	return n
 }
 
-// show publishes what is going on.
+// show publishes the overview.
 func (f *foreman) show(seats []seat) {
 	o := Overview{Wanted: f.wanted, Generation: f.generation, Last: f.last}
 	o.Settled = f.op == nil && f.plan().settled(seats)

@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A group is named by the process ID of its leader. Errors of kill are not
-// worth a word here: the group is gone, or its last members are zombies.
+// A group is named by the process ID of its leader. Errors of kill do not matter
+// here: the group is gone, or its last members are zombies.
 
 // terminate asks every process of the group to end. CONT lets a stopped one act
 // on TERM.
@@ -26,7 +26,7 @@ func kill(group int) {
 	}
 }
 
-// processGroup tells of a worker's processes (health.Process).
+// processGroup gives evidence about a worker's processes (health.Process).
 type processGroup int
 
 // CPU implements health.Process.
@@ -38,6 +38,6 @@ func (g processGroup) CPU() (used time.Duration, known bool) {
 // Threads implements health.Process.
 func (g processGroup) Threads() int { return groupThreads(int(g)) }
 
-// HoldsThreads implements health.Process. Ruby's server has no other way; its pool is to
-// have more threads than slots (ThreadsFor), so that one is free while all calls hang.
+// HoldsThreads implements health.Process. Ruby's server always does; its pool should have
+// more threads than slots (ThreadsFor), so that one is free while all calls hang.
 func (g processGroup) HoldsThreads() bool { return groupRuns(int(g), "ruby") }

@@ -23,8 +23,9 @@ func groupAlive(group int) bool {
 	return false
 }
 
-// allStopped reports whether all of pids that live are in the kernel's state T,
-// and at least one does, as far as they can be seen. Servers with a pool of processes replace them.
+// allStopped reports whether all living processes of pids, at least one, are in the
+// kernel's state T, as far as they can be seen. Servers with a pool of processes replace
+// them.
 func allStopped(pids []int) bool {
 	stopped := false
 	for _, pid := range pids {
@@ -40,9 +41,9 @@ func allStopped(pids []int) bool {
 	return stopped
 }
 
-// deserted reports whether none of pids is a living process of the group. It cannot
-// be told where not even the leader is seen, whom nobody has reaped, and not of one
-// that is ending: what there is to say then its end says.
+// deserted reports whether none of pids is a living process of the group. It is false
+// where /proc does not even show the leader, which is not reaped yet, and while the
+// leader is ending, which is reported by itself.
 func deserted(group int, pids []int) bool {
 	if isUnseen(group) || isEnding(group) {
 		return false
@@ -55,23 +56,23 @@ func deserted(group int, pids []int) bool {
 	return true
 }
 
-// isUnseen reports whether there is a process that /proc does not show: another
-// user's, with hidepid, or any where nothing is mounted.
+// isUnseen reports whether a process exists that /proc does not show: one of another
+// user with hidepid, or any process where /proc is not mounted.
 func isUnseen(pid int) bool {
 	_, err := readStat(pid)
 	return err != nil && !errors.Is(unix.Kill(pid, 0), unix.ESRCH)
 }
 
-// isEnding reports whether the first thread of a process has ended and nobody has reaped
-// it. Its other threads may take a while to end, to give back much memory say, in which
-// /proc no longer shows the sockets that they keep open.
+// isEnding reports whether the first thread of a process has ended and is not reaped.
+// Its other threads may take a while to end, for example to give back much memory;
+// meanwhile /proc no longer shows the sockets that they keep open.
 func isEnding(pid int) bool {
 	stat, err := readStat(pid)
 	return err == nil && stat.dead()
 }
 
-// groupTicks returns the CPU time that the living processes of the group have
-// used, in clock ticks, and whether it is known: /proc may show none of them.
+// groupTicks returns the CPU time of the group's living processes, in clock ticks, and
+// whether it is known: /proc may show none of them.
 func groupTicks(group int) (ticks int64, known bool) {
 	for _, pid := range groupMembers(group) {
 		if stat, err := readStat(pid); err == nil {
@@ -81,8 +82,9 @@ func groupTicks(group int) (ticks int64, known bool) {
 	return ticks, known
 }
 
-// groupThreads returns how many threads that process of the group has that has most, of those
-// that are named as it is: libraries in C, as gRPC's core, give theirs names.
+// groupThreads returns the largest number of threads of a process of the group. It counts
+// the threads with the name of their process: libraries in C, like gRPC's core, give
+// their own threads names.
 func groupThreads(group int) (most int) {
 	for _, pid := range groupMembers(group) {
 		folder := fmt.Sprintf("/proc/%d/", pid)
@@ -99,7 +101,8 @@ func groupThreads(group int) (most int) {
 	return most
 }
 
-// groupRuns reports whether a process of the group runs a program whose name begins so.
+// groupRuns reports whether a process of the group runs a program whose name begins with
+// name.
 func groupRuns(group int, name string) bool {
 	return slices.ContainsFunc(groupMembers(group), func(pid int) bool {
 		program, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid))

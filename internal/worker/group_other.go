@@ -4,7 +4,7 @@ package worker
 
 import "golang.org/x/sys/unix"
 
-// groupAlive reports whether the group, whose leader is reaped, has a process.
+// groupAlive reports whether the group has a process. Its leader is reaped.
 func groupAlive(group int) bool {
 	return group > 1 && unix.Kill(-group, 0) == nil
 }
@@ -15,15 +15,15 @@ func allStopped([]int) bool { return false }
 // deserted is always false, as allStopped.
 func deserted(int, []int) bool { return false }
 
-// ticksPerSecond stands for a unit that is not used.
+// ticksPerSecond is not used here, but processGroup needs it.
 const ticksPerSecond = 100
 
-// groupTicks knows nothing: without the CPU time a worker with calls in flight
-// is never said to hang.
+// groupTicks is never known: without the CPU time a worker with calls in flight is never
+// judged to hang.
 func groupTicks(int) (ticks int64, known bool) { return 0, false }
 
-// groupThreads knows nothing.
+// groupThreads is not known.
 func groupThreads(int) int { return 0 }
 
-// groupRuns knows nothing.
+// groupRuns is not known.
 func groupRuns(int, string) bool { return false }

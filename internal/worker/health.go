@@ -19,29 +19,28 @@ const (
 	bootPollFirst = 20 * time.Millisecond
 	bootPollMax   = 100 * time.Millisecond
 
-	// settleFor is how long a worker is left alone between its answer to the question
-	// by which it is ready and its first call. A thread is free a moment after its
-	// answer, and a worker with one thread would refuse a call that waits (R1).
+	// settleFor is the pause between the answer that makes a worker ready and its first
+	// call. A thread is free a moment after its answer, and a worker with one thread would
+	// refuse a waiting call (R1).
 	settleFor = 10 * time.Millisecond
 )
 
-// errStranger tells that a process outside the worker's group listens on its
-// address.
+// errStranger means that a process outside the worker's group listens on its address.
 var errStranger = errors.New("a process outside the worker's group listens on its address")
 
-// finding is what one look at a worker found.
+// finding is the result of one look at a worker.
 type finding struct {
 	health.Answer
-	owners  []int // processes that hold the listener; only of the first that is good
-	taken   bool  // somebody else listens on the worker's address (R19)
-	unknown bool  // the worker has no such method as the warm-up call wants
-	blind   bool  // nobody can tell whose the listener is
+	owners  []int // processes that have the listener open; only in the first good finding
+	taken   bool  // another process listens on the worker's address (R19)
+	unknown bool  // the worker does not have the method of the warm-up call
+	blind   bool  // the owner of the listener cannot be found out
 }
 
-// failed is a finding of no answer.
+// failed is a finding without an answer.
 func failed(reason string) finding { return finding{Answer: health.Answer{Reason: reason}} }
 
-// order is what a prober is told to do.
+// order tells a prober what to do.
 type order bool
 
 const (
@@ -49,8 +48,8 @@ const (
 	bootAgain order = true  // wait until it serves, as at the boot
 )
 
-// prober finds out how one life of a worker is doing. run is its only
-// goroutine; it ends with its context.
+// prober asks one process of a worker for its health. run is its only goroutine; it ends
+// with its context.
 type prober struct {
 	group    int
 	place    place
@@ -60,11 +59,11 @@ type prober struct {
 	orders   chan order     // capacity 1
 	findings chan<- finding // read by the worker's goroutine
 
-	absent bool // nobody listened at the last look; run's alone
-	warmed bool // a warm-up call was made; run's alone
+	absent bool // nothing listened at the last look; owned by run
+	warmed bool // a warm-up call was made; owned by run
 }
 
-// newProber makes the prober of a life. The error is a place that is none.
+// newProber makes the prober of a process. The error is an address that is not valid.
 func (w *worker) newProber(l *life) (*prober, error) {
 	o := w.s.settings()
 	asker, err := check.Open(check.Options{
@@ -77,7 +76,7 @@ func (w *worker) newProber(l *life) (*prober, error) {
 	}, err
 }
 
-// run looks quickly until the worker serves, then does as it is told.
+// run looks often until the worker serves, then follows its orders.
 func (p *prober) run(ctx context.Context) {
 	defer p.asker.Close()
 	for p.boot(ctx) {
@@ -94,8 +93,8 @@ func (p *prober) run(ctx context.Context) {
 	}
 }
 
-// boot reports whether the worker came to serve before ctx ended: its health
-// says so and, if there is one, it has answered the warm-up call.
+// boot looks until the worker serves: its health service says so, and it has answered
+// the warm-up call, if one is configured. It reports false if ctx ended first.
 func (p *prober) boot(ctx context.Context) bool {
 	for pause := bootPollFirst; ; pause = min(pause*5/4, bootPollMax) {
 		f := p.look(ctx)
@@ -114,8 +113,8 @@ func (p *prober) boot(ctx context.Context) bool {
 	}
 }
 
-// look asks for the first time. Before that the listener must be there and be
-// the worker's own: a stranger that answers SERVING must not be believed (R19).
+// look asks the first question. Before that a process of the worker must listen: the
+// SERVING of a stranger must not count (R19).
 func (p *prober) look(ctx context.Context) finding {
 	dialer := net.Dialer{Timeout: p.timeout}
 	conn, err := dialer.DialContext(ctx, p.place.network, p.place.address)
@@ -136,22 +135,22 @@ func (p *prober) look(ctx context.Context) finding {
 		return f
 	}
 	if p.absent {
-		// The question may wait for long, during which the last finding is wrong.
+		// The question may take long, and meanwhile the last finding would be wrong.
 		p.absent = false
 		p.tell(ctx, failed("it takes connections, and has not answered the health question"))
 	}
 	return finding{Answer: p.asker.Ask(ctx), owners: owners, blind: blind}
 }
 
-// ask has the health question put if it is due, and nobody waits for an answer.
+// ask orders the health question if it is due and none is under way.
 func (w *worker) ask(l *life, now time.Time) {
 	if !l.asking && !l.waiting && !l.stopped && l.prober.asker.Due(l.last, l.judge.IsUrgent()) {
 		l.asking, l.asked = true, now
-		l.prober.orders <- askIt // the prober is waiting for it
+		l.prober.orders <- askIt // the prober waits for an order
 	}
 }
 
-// tell reports false when nobody listens any more.
+// tell passes a finding on. It reports false when ctx ended first.
 func (p *prober) tell(ctx context.Context, f finding) bool {
 	select {
 	case p.findings <- f:

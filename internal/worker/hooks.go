@@ -19,9 +19,8 @@ const (
 	beforeStop  = "before_stop"
 )
 
-// defaultHookTimeout is Hooks.Timeout if nothing is said: long enough for a
-// migration that checks that there is nothing to do, short enough for people who
-// wait for a restart.
+// defaultHookTimeout is the default of Hooks.Timeout: long enough for a migration that
+// has nothing to do, short enough for people who wait for a restart.
 const defaultHookTimeout = 30 * time.Second
 
 // Hooks are commands around the life of each worker process. An empty one is
@@ -83,7 +82,7 @@ func IsHook(err error) bool {
 	return is
 }
 
-// hookRunner runs hooks. They are made and reaped as workers are (R18).
+// hookRunner runs hooks. They are made and reaped like workers (R18).
 type hookRunner struct {
 	spawner *spawner
 	reaper  *reaper
@@ -91,14 +90,14 @@ type hookRunner struct {
 	running sync.WaitGroup // every hook and the reader of its output
 }
 
-// hookCall is a hook that is to run.
+// hookCall is a hook to run.
 type hookCall struct {
 	name    string
 	command []string     // filled in
 	environ []string     // complete
 	line    func([]byte) // takes its output
 	limit   time.Duration
-	late    bool // runs also while Stop goes on
+	late    bool // may also start during Stop
 }
 
 // hookRun is a hook under way.
@@ -108,8 +107,8 @@ type hookRun struct {
 	cancel func()        // kills it; it may be called at any time
 }
 
-// hookEnviron is the environment of a hook: the worker's, and ours. pid is 0 without
-// a process.
+// hookEnviron is the environment of a hook: the worker's, and the variables of hooks.
+// pid is 0 without a process.
 func hookEnviron(worker []string, name string, pid int) []string {
 	env := append(slices.Clip(worker), "CABRANK_HOOK="+name)
 	if pid > 0 {
@@ -145,7 +144,7 @@ func (h *hookRunner) run(ctx context.Context, call hookCall) (made bool, err err
 	cmd := exec.Command(call.command[0], call.command[1:]...)
 	cmd.Env, cmd.Stdout, cmd.Stderr = call.environ, end, end
 	err = h.spawner.errand(ctx, cmd, call.late)
-	// An exec that hangs may still need it.
+	// An exec that hangs may still need the pipe.
 	if err == nil || ctx.Err() == nil {
 		_ = end.Close()
 	}
@@ -155,12 +154,12 @@ func (h *hookRunner) run(ctx context.Context, call hookCall) (made bool, err err
 	}
 	h.running.Go(func() { pump(pipe, call.line) })
 	err = h.watch(ctx, cmd)
-	// A pump that has finished has closed its pipe: nothing to limit then.
+	// A pump that has finished has closed its pipe, which then needs no deadline.
 	_ = pipe.SetReadDeadline(time.Now().Add(drainLimit))
 	return true, err
 }
 
-// watch follows a hook's process to its burial.
+// watch follows a hook's process until nothing of its group is left.
 func (h *hookRunner) watch(ctx context.Context, cmd *exec.Cmd) error {
 	group := cmd.Process.Pid
 	h.leash.add(group)
@@ -178,7 +177,7 @@ func (h *hookRunner) watch(ctx context.Context, cmd *exec.Cmd) error {
 		select {
 		case <-exited:
 		case <-time.After(killLimit):
-			// The keeper keeps it; there is nothing to be had by waiting.
+			// The keeper keeps it; waiting would not help.
 			return fmt.Errorf("%w, but does not die of KILL", cut)
 		}
 	}
@@ -192,8 +191,8 @@ func (h *hookRunner) watch(ctx context.Context, cmd *exec.Cmd) error {
 	return nil
 }
 
-// hook starts one of the worker's hooks, or returns nil if it has none of that
-// name. pid is 0 without a process.
+// hook starts the worker's hook with a name, or returns nil if it is not configured.
+// pid is 0 without a process.
 func (w *worker) hook(name string, at place, environ []string, pid int) *hookRun {
 	hooks := &w.tenure.version.options.Hooks
 	command := map[string][]string{
@@ -234,8 +233,8 @@ func (w *worker) hookAfterReady(l *life) {
 	}
 }
 
-// hookBeforeStop runs the hook of a process that is about to get TERM, if it was
-// ever ready and lives.
+// hookBeforeStop runs the hook of a process that is about to get TERM, if the process
+// has been ready and lives.
 func (w *worker) hookBeforeStop(l *life) {
 	if l.readyAt.IsZero() || l.gone() {
 		return
@@ -248,15 +247,15 @@ func (w *worker) hookBeforeStop(l *life) {
 	w.logHook(run)
 }
 
-// logHook tells of a hook that is over and failed, unless we ended it.
+// logHook logs the failure of a hook, unless the supervisor ended it.
 func (w *worker) logHook(run *hookRun) {
 	if run.err != nil && !errors.Is(run.err, errStopping) {
 		w.log.Warn("hook failed", "error", run.err)
 	}
 }
 
-// awaitHook waits for the end of a hook without missing a beat, and cancels it
-// when one of the channels is closed first; it reports the latter.
+// awaitHook waits for the end of a hook without missing a beat. If one of the channels is
+// closed first it cancels the hook, and reports that.
 func (w *worker) awaitHook(run *hookRun, stop, leave <-chan struct{}) (cancelled bool) {
 	for {
 		select {

@@ -24,14 +24,14 @@ const (
 //
 // Shape: in is a pipe that only cabrank writes to, lines "add PGID" and "del
 // PGID". When it ends, because cabrank closed it or died, every group that was
-// added and not deleted gets TERM, 2 s later KILL. Lines it does not know are
-// skipped. The result is the exit code, always 0.
+// added and not deleted gets TERM, 2 s later KILL. Unknown lines are skipped. The
+// result is the exit code, always 0.
 //
-// It ignores the signals by which people and service managers end cabrank:
-// those may reach it first, and without it a frozen worker would stay. From when it
-// does it writes a line to out.
+// It ignores the signals by which people and service managers end cabrank: they may
+// reach the keeper first, and without the keeper a frozen worker would stay. Once it
+// ignores them it writes a line to out.
 func RunKeeper(in io.Reader, out io.Writer) int {
-	// PIPE: nobody reads out any more if cabrank has died, or has waited long enough.
+	// PIPE: cabrank does not read out any more if it has died, or has waited long enough.
 	signal.Ignore(syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGPIPE)
 	_, _ = io.WriteString(out, "begun\n")
 	endGroups(readGroups(in), keeperGrace)
@@ -74,7 +74,7 @@ func endGroups(groups map[int]struct{}, grace time.Duration) {
 	}
 }
 
-// anyLeft asks by signal 0. Its zombies belong to init now, which reaps them.
+// anyLeft tries signal 0. Zombies of the groups belong to init now, which reaps them.
 func anyLeft(groups map[int]struct{}) bool {
 	for group := range groups {
 		if group > 1 && unix.Kill(-group, 0) == nil {

@@ -17,12 +17,12 @@ const (
 	leashWriteLimit = 100 * time.Millisecond
 	// keeperRetry is the pause before a keeper that died is replaced.
 	keeperRetry = time.Second
-	// keeperPatience is how long open waits for a keeper to begin, and close for one
-	// with nothing to do.
+	// keeperPatience is how long open waits for a keeper to begin, and close for a keeper
+	// without groups to exit.
 	keeperPatience = time.Second
 )
 
-// leash is the supervisor's end of the keeper: it starts it, tells it the
+// leash is the supervisor's side of the keeper: it starts the keeper, tells it the
 // groups, and replaces it when it dies.
 type leash struct {
 	executable string
@@ -55,8 +55,8 @@ func (l *leash) open() error {
 	return nil
 }
 
-// start makes a keeper, tells it all groups, and waits until it has begun: before, a
-// signal that ends cabrank would end it, too, and nobody would end the workers.
+// start makes a keeper, tells it all groups, and waits until it has begun: before that, a
+// signal that ends cabrank would end the keeper as well, and the workers would stay.
 func (l *leash) start() error {
 	in, out, err := os.Pipe()
 	if err != nil {
@@ -75,15 +75,15 @@ func (l *leash) start() error {
 		_ = out.Close()
 		return err
 	}
-	// A slow keeper is better than none, and one that has died is replaced.
+	// A slow keeper is better than none, and a dead one is replaced.
 	_ = begun.SetReadDeadline(time.Now().Add(keeperPatience))
 	_, _ = begun.Read(make([]byte, 1))
 	return nil
 }
 
 // launch starts a keeper that reads in, writes to begins when it has begun, and is
-// told of groups through out. All of them wait in the pipe before it starts, for
-// cabrank may die at any time after; what changed meanwhile follows.
+// told of groups through out. All groups are in the pipe before it starts, for cabrank
+// may die at any time after that; changes since then follow.
 func (l *leash) launch(in, begins, out *os.File) error {
 	told, err := l.list(out)
 	if err != nil {
@@ -120,7 +120,7 @@ func (l *leash) list(pipe *os.File) (map[int]struct{}, error) {
 	return maps.Clone(l.groups), nil
 }
 
-// tellSince tells the keeper what has come and gone since told. l.mu is held.
+// tellSince tells the keeper which groups have come and gone since told. l.mu is held.
 func (l *leash) tellSince(told map[int]struct{}) {
 	for group := range l.groups {
 		if _, known := told[group]; !known {
@@ -158,7 +158,7 @@ func (l *leash) watch() {
 	}
 }
 
-// add names a group that must not outlive this process.
+// add tells the keeper of a group that must not outlive this process.
 func (l *leash) add(group int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -166,8 +166,8 @@ func (l *leash) add(group int) {
 	l.tell("add", group)
 }
 
-// del names a group that is gone. It comes before the leader is reaped, so that
-// the keeper never signals a number that was used again.
+// del tells the keeper that a group is gone. It comes before the leader is reaped, so
+// that the keeper never signals a number that was used again.
 func (l *leash) del(group int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -175,8 +175,8 @@ func (l *leash) del(group int) {
 	l.tell("del", group)
 }
 
-// tell writes one line. l.mu is held. A keeper that cannot be told is killed;
-// watch starts one that is told everything.
+// tell writes one line. l.mu is held. A keeper that does not take the line is killed;
+// watch starts another one, which gets all groups.
 func (l *leash) tell(verb string, group int) {
 	if l.pipe == nil {
 		return
@@ -190,7 +190,7 @@ func (l *leash) tell(verb string, group int) {
 
 // write puts one line into a keeper's pipe.
 func write(pipe *os.File, verb string, group int) error {
-	// A pipe takes deadlines; if this one did not, the write would still work.
+	// Pipes take deadlines; without one the write would still work.
 	_ = pipe.SetWriteDeadline(time.Now().Add(leashWriteLimit))
 	_, err := fmt.Fprintf(pipe, "%s %d\n", verb, group)
 	return err
@@ -210,9 +210,8 @@ func (l *leash) drop() {
 	l.hangUp()
 }
 
-// close lets the keeper go, within twice 1 s. With no group left it exits at
-// once and is killed after 1 s; if groups are left that KILL did not end, it
-// stays behind for them.
+// close ends the keeper, within twice 1 s. Without groups it exits at once, or is killed
+// after 1 s; if KILL did not end some groups, it stays for them.
 func (l *leash) close() {
 	if l.done == nil {
 		return

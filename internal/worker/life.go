@@ -13,28 +13,28 @@ import (
 )
 
 const (
-	// drainLimit is how long the output of a dead worker is read on, for the
-	// sake of processes that left its group and hold its pipes.
+	// drainLimit is how long the output of a dead worker is still read: processes that
+	// left its group may hold its pipes.
 	drainLimit = time.Second
-	// killLimit is how long a process may take to die of KILL. Only one that is
+	// killLimit is how long a process may take to die of KILL. Only a process that is
 	// stuck in the kernel takes longer; it is left to the keeper.
 	killLimit = 2 * time.Second
 	// restLimit is how long the rest of a group may take to die of KILL.
 	restLimit = 500 * time.Millisecond
 	restPoll  = 5 * time.Millisecond
-	// maxTaken looks in a row must find a stranger on the address. One may be
-	// wrong: the socket of a process that is just leaving the worker's group.
+	// maxTaken is how many looks in a row must find a stranger on the address. A single
+	// one may be wrong: it may see the socket of a process that is just leaving the group.
 	maxTaken = 3
 	// suspendedAfter is the time between two looks, which come every tickEvery, from
 	// which on this process was suspended: by a signal, or with its whole container.
 	suspendedAfter = time.Second
 )
 
-// life is one process of a worker, from its start to its burial.
+// life is one process of a worker, from its start until nothing of its group is left.
 //
-// Everything in it belongs to the worker's goroutine, except what the comments
-// give away. Four goroutines serve it: one waits for the exit and closes exited,
-// one probes, two read the output.
+// All fields belong to the worker's goroutine, except where the comments say otherwise.
+// Four goroutines serve a process: one waits for the exit and closes exited, one probes,
+// two read the output.
 type life struct {
 	cmd      *exec.Cmd
 	group    int // process group, and PID of its leader
@@ -44,14 +44,14 @@ type life struct {
 	prober   *prober
 	cancel   context.CancelFunc
 	pipes    []*os.File   // read ends; each closed by its pump
-	environ  []string     // the process's, for its hooks
-	wrote    *atomic.Bool // a line, or nothing, which was told; also set by the pumps
-	hook     *hookRun     // after_ready; nil if there is none, or not yet
+	environ  []string     // of the process, for its hooks
+	wrote    *atomic.Bool // it has written a line, or the log has told that it has not; the pumps set it too
+	hook     *hookRun     // after_ready; nil without one, and before it runs
 
-	watched   []int     // processes that answer calls: stopped if all of them are
+	watched   []int     // processes that answer calls: the worker is stopped if all of them are
 	began     time.Time // when it was started
-	booted    time.Time // when the wait for readiness began: at the start, or when nobody listened any more
-	looked    time.Time // when it was looked at last; at first, when it was started
+	booted    time.Time // when the wait for readiness began: at the start, or when nothing listened any more
+	looked    time.Time // the last look; at first, the start
 	waiting   bool      // for readiness
 	readyAt   time.Time // first readiness; zero before
 	welcomed  bool      // was up once
@@ -59,18 +59,18 @@ type life struct {
 	stoppedAt time.Time // since when, if it is
 	judge     health.Judge
 	last      health.Answer // to the last question
-	asking    bool          // one is under way
-	asked     time.Time     // when it was put
+	asking    bool          // a question is under way
+	asked     time.Time     // when the last question was put
 	up        bool          // Registry.Up was the last call
-	toldOf    bool          // Registry.Suspect was told since that it is silent, and gets no new calls
-	toldTurns bool          // the log was told that it turns calls away, and gets one now and then (R4)
-	doomed    bool          // killed by us, for doom
-	doom      Cause         //
+	toldOf    bool          // Registry.Suspect was called since then: it is silent and gets no new calls
+	toldTurns bool          // the log was told that it turns calls away and gets one now and then (R4)
+	doomed    bool          // killed by the supervisor, for doom
+	doom      Cause         // see doomed
 	slow      bool          // the log has told that it takes long to boot
 	taken     int           // looks in a row that found a stranger
 	burn      burn
 
-	servedBefore uint64 // calls that the place had served when it was started
+	servedBefore uint64 // calls that the place had served before this process
 }
 
 // gone reports whether the leader has exited.
@@ -83,17 +83,17 @@ func (l *life) gone() bool {
 	}
 }
 
-// hear takes in what the prober found.
+// hear takes in a finding of the prober.
 func (l *life) hear(f finding, now time.Time) {
 	l.last, l.asking = f.Answer, false
 	switch {
-	case l.doomed: // a process that dies says nothing of why it has to
+	case l.doomed: // the answers of a dying process mean nothing
 		return
 	case f.taken:
 		l.taken++
 		l.judge.Reason = f.Reason
 		return
-	case l.stopped && f.Said <= health.Refused: // what it does not answer says nothing
+	case l.stopped && f.Said <= health.Refused: // a stopped process cannot answer
 		return
 	}
 	l.taken = 0
@@ -110,8 +110,8 @@ func (l *life) hear(f finding, now time.Time) {
 	}
 }
 
-// state is what the worker is doing while this life lasts: booting until it was
-// ready first.
+// state is the state of the worker while this process runs; until it was ready first,
+// booting.
 func (l *life) state(booting State) State {
 	switch {
 	case l.stopped:
@@ -127,9 +127,9 @@ func (l *life) state(booting State) State {
 	}
 }
 
-// wasSuspended reports whether nobody has looked since long before now, because this
-// process did not run. Then the time says nothing about the worker, which may have
-// stood still as well, or have said much that nobody has read yet (R6).
+// wasSuspended reports whether the last look was long before now, because cabrank itself
+// did not run. Then the time tells nothing about the worker: it may have been suspended
+// as well, or have written much that cabrank has not read yet (R6).
 func (l *life) wasSuspended(now time.Time) bool {
 	gap := now.Sub(l.looked)
 	l.looked = now
@@ -142,7 +142,7 @@ func (l *life) wasSuspended(now time.Time) bool {
 	return true
 }
 
-// trouble is why the process gets no calls, in words.
+// trouble is the reason why the process gets no calls, in words.
 func (l *life) trouble() string {
 	switch {
 	case l.gone():
@@ -155,7 +155,7 @@ func (l *life) trouble() string {
 	return l.judge.Why()
 }
 
-// delay is what the log tells of a worker that is not ready, after what: since
+// delay returns the log attributes of a worker that is not ready, appended to what: since
 // when, why, and where it listens instead.
 func (l *life) delay(what ...any) []any {
 	told := append(what, "pid", l.group, "after", time.Since(l.booted).Round(time.Millisecond).String(), "reason", l.judge.Reason)
@@ -180,21 +180,21 @@ func (l *life) cause(state *os.ProcessState) Cause {
 		return l.doom
 	case state != nil && !state.Exited():
 		return CauseSignal
-	default: // nil if other code of this process took the status
+	default: // nil if other code of cabrank took the status
 		return CauseExit
 	}
 }
 
-// how says in words how the process ended, or why it was not waited for.
+// how tells in words how the process ended, or why it was not ready in time.
 func (l *life) how(state *os.ProcessState) string {
 	if l.doomed && l.judge.Reason != "" && (l.doom == CauseBootTimeout || l.doom == CauseAddressTaken) {
-		return "not ready: " + l.judge.Reason // that it was killed then is no news
+		return "not ready: " + l.judge.Reason // that it was killed for that is clear
 	}
 	return state.String()
 }
 
-// startLife places the worker, makes its process and sets the four goroutines
-// to work. What it runs with is in o. The error is errStopping if Stop came first.
+// startLife claims an address, starts a process with the options o, and starts its four
+// goroutines. The error is errStopping if Stop came first.
 func (w *worker) startLife(o *Options) (*life, error) {
 	at, err := w.place()
 	if err != nil {
@@ -204,7 +204,7 @@ func (w *worker) startLife(o *Options) (*life, error) {
 	cmd := exec.Command(args[0], args[1:]...)
 	cmd.Env = at.environ(os.Environ(), o)
 	if cmd.Err != nil {
-		return nil, cmd.Err // no hook for a program that is not there
+		return nil, cmd.Err // no hook runs for a missing program
 	}
 	if err := w.hookBeforeStart(at, cmd.Env); err != nil {
 		return nil, err
@@ -236,7 +236,7 @@ func (w *worker) startLife(o *Options) (*life, error) {
 	return l, nil
 }
 
-// attend starts the goroutines of a life. bury and abandon end them.
+// attend starts the goroutines of a process. bury and abandon end them.
 func (w *worker) attend(l *life) {
 	go func() {
 		w.s.reaper.await(l.cmd)
@@ -264,16 +264,16 @@ func (w *worker) attend(l *life) {
 	})
 }
 
-// bury ends what is left of a life whose leader has exited, and returns how the
-// leader ended. It takes at most restLimit.
+// bury ends the rest of a group after its leader has exited, and returns how the leader
+// ended. It takes at most restLimit.
 func (w *worker) bury(l *life) *os.ProcessState {
 	state := bury(l.cmd, w.s.reaper, w.s.leash)
 	w.abandon(l)
 	return state
 }
 
-// bury ends what is left of a group whose leader has exited, and returns how the
-// leader ended. It takes at most restLimit.
+// bury ends the rest of a group after its leader has exited, and returns how the leader
+// ended. It takes at most restLimit.
 func bury(cmd *exec.Cmd, r *reaper, l *leash) *os.ProcessState {
 	// The leader is still a zombie (Linux), so the number of the group cannot
 	// have been used again (R18).
@@ -284,15 +284,15 @@ func bury(cmd *exec.Cmd, r *reaper, l *leash) *os.ProcessState {
 		time.Sleep(restPoll)
 		alive = groupAlive(group)
 	}
-	// The keeper keeps what KILL did not end.
+	// A group that KILL did not end stays with the keeper.
 	if !alive {
 		l.del(group)
 	}
 	return r.collect(cmd)
 }
 
-// abandon lets the helpers of a life end: the prober and the hook now, the output
-// within drainLimit.
+// abandon ends the helpers of a process: the prober and the hook at once, the readers of
+// its output within drainLimit.
 func (w *worker) abandon(l *life) {
 	l.cancel()
 	w.odometer.Store(nil)

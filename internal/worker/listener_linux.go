@@ -21,17 +21,17 @@ import (
 // hidden where /proc shows processes only (subset=pid).
 const netTables = "/proc/self/net/"
 
-// errBlind tells that the system does not show who listens where.
+// errBlind means that the system does not show which process listens where.
 var errBlind = errors.New("the tables of sockets in " + netTables + " cannot be read")
 
-// listenerOwners returns the processes of the group that hold the socket which
-// a connection to address would reach. An error says why there is none: nobody
-// listens, or a stranger does, alone or beside the worker (errStranger), who
-// must never get calls (R19).
+// listenerOwners returns the processes of the group that have the socket open which a
+// connection to address would reach. The error says why it cannot: nothing listens, or
+// a stranger does, alone or beside the worker (errStranger); a stranger must never get
+// calls (R19).
 //
-// Where the kernel does not let us look into the processes (a worker that changed
+// Where the kernel does not let cabrank look into the processes (a worker that changed
 // its user, or is ending), the listener is taken to be the worker's and the result is
-// empty. It is errBlind where there is no table of sockets to begin with.
+// empty. The error is errBlind where the tables of sockets cannot be read at all.
 func listenerOwners(group int, network, address string) ([]int, error) {
 	inodes, err := listeningInodes(network, address)
 	if err != nil {
@@ -119,9 +119,8 @@ func isHidden(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission)
 }
 
-// listenPreference returns the addresses a listener can have to be reached at
-// target, in the kernel's order of preference: the exact address, as IPv6 too,
-// then the wildcards.
+// listenPreference returns the addresses of listeners that are reached at target, in the
+// kernel's order of preference: the exact address, also as IPv6, then the wildcards.
 func listenPreference(target netip.Addr) []netip.Addr {
 	if target.Is4() {
 		mapped := netip.AddrFrom16(target.As16())
@@ -140,10 +139,10 @@ func tcpInodes(table string, port uint16, found map[netip.Addr][]string) error {
 	})
 }
 
-// tcpListeners gives each listening socket of a table. Columns: slot, local
+// tcpListeners calls each for every listening socket of a table. Columns: slot, local
 // address as hex, remote address, state (0A is LISTEN), queues, timer,
 // retransmits, user, timeout, inode (proc(5)). Busy hosts have many thousands of
-// sockets, of which few listen: only those lines are taken apart.
+// sockets, of which few listen: only those lines are parsed.
 func tcpListeners(table string, each func(at netip.AddrPort, inode string)) error {
 	return scanLines(table, func(line []byte) {
 		if !bytes.Contains(line, []byte(" 0A ")) {
@@ -162,9 +161,9 @@ func tcpListeners(table string, each func(at netip.AddrPort, inode string)) erro
 	})
 }
 
-// listensOn returns the TCP addresses on which processes of the group listen,
-// sorted: the answer to why nothing is heard from a worker that runs. It reads
-// what the kernel lets us read, for a line of the log and no decision.
+// listensOn returns the TCP addresses on which processes of the group listen, sorted: a
+// hint why a running worker does not answer. It reads what the kernel shows, for the log
+// only.
 func listensOn(group int) []string {
 	var addresses, inodes []string
 	for _, table := range tcpTables() {
@@ -184,10 +183,10 @@ func listensOn(group int) []string {
 	return slices.Compact(own)
 }
 
-// sharedAddress returns a TCP address at which processes of several of the groups have
-// sockets of their own (SO_REUSEPORT), and which groups these are; none if there is no
-// such address. Where no two sockets listen at one address no process is looked at; nor
-// where these, and the groups, are those of a look before, whose mark is known.
+// sharedAddress returns a TCP address at which several of the groups have sockets of
+// their own (SO_REUSEPORT), and these groups; no groups if such an address does not
+// exist. It looks into processes only if several sockets listen at one address, and if
+// these sockets and the groups have changed since the look with the mark known.
 func sharedAddress(groups []int, known uint64) (address string, sharers []int, mark uint64) {
 	inodes := make(map[string][]string)
 	for _, table := range tcpTables() {
@@ -248,7 +247,7 @@ func unixInodes(table, path string) ([]string, error) {
 	return inodes, err
 }
 
-// scanLines gives each line of a file, which is valid until each returns.
+// scanLines calls each for every line of a file. A line is valid until each returns.
 func scanLines(path string, each func(line []byte)) error {
 	file, err := os.Open(path)
 	if err != nil {

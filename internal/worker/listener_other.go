@@ -4,14 +4,14 @@ package worker
 
 import "errors"
 
-// errBlind never comes: where nobody can tell, nothing is said either.
+// errBlind is never returned here.
 var errBlind = errors.New("not on this system")
 
-// listenerOwners accepts every listener: only Linux tells whose it is.
+// listenerOwners accepts every listener: only Linux tells which process has it open.
 func listenerOwners(int, string, string) ([]int, error) { return nil, nil }
 
-// listensOn knows nothing: only Linux tells who listens where.
+// listensOn is not known: only Linux tells which process listens where.
 func listensOn(int) []string { return nil }
 
-// sharedAddress knows nothing, as listensOn.
+// sharedAddress is not known, like listensOn.
 func sharedAddress([]int, uint64) (string, []int, uint64) { return "", nil, 0 }

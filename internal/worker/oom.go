@@ -10,11 +10,11 @@ import (
 )
 
 const (
-	// killedByShell is the status with which a shell tells that KILL has ended its
-	// command: 128 and the number of the signal.
+	// killedByShell is the exit status of a shell whose command KILL has ended: 128 and
+	// the number of the signal.
 	killedByShell = 128 + int(syscall.SIGKILL)
-	// oomEvery is the time between two looks at the count of kills: a kill is a worker's
-	// if it was counted up to twice as long before the worker's end was seen.
+	// oomEvery is the time between two looks at the count of kills: a kill is taken to be
+	// of a worker if it was counted at most twice as long before the worker's end was seen.
 	oomEvery = 5 * time.Second
 
 	outOfMemory  = "killed by the kernel: out of memory"
@@ -22,8 +22,8 @@ const (
 )
 
 // oomWatch tells whether the kernel has killed a worker because memory was used up. The
-// count of the control group does not say whom: it is taken to be a worker that KILL has
-// ended just then.
+// count of the control group does not say which process it was: it is taken to be a
+// worker that KILL has ended at that time.
 //
 // Concurrency: its methods may be called from anywhere.
 type oomWatch struct {
@@ -32,7 +32,7 @@ type oomWatch struct {
 	mu           sync.Mutex
 	older, newer int64     // counts of the last two looks
 	looked       time.Time // when newer was read
-	told         int64     // up to where kills were some worker's
+	told         int64     // kills up to this count are told of some worker
 }
 
 func newOOMWatch() *oomWatch { return &oomWatch{count: cgroup.Find(os.DirFS("/")).OOMKills} }
@@ -51,8 +51,8 @@ func (o *oomWatch) look(now time.Time) {
 	o.newer, o.looked = count, now
 }
 
-// killed reports whether a worker that KILL has ended now was killed for lack of memory,
-// and whether that is known.
+// killed reports whether the kernel killed a worker that KILL has ended now for lack of
+// memory, and whether that is known.
 func (o *oomWatch) killed() (yes, known bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -68,13 +68,13 @@ func (o *oomWatch) killed() (yes, known bool) {
 // wasKilled reports whether KILL has ended the process, or what its shell ran.
 func wasKilled(state *os.ProcessState) bool {
 	if state == nil {
-		return false // other code of this process took the status
+		return false // other code of cabrank took the status
 	}
 	status, ok := state.Sys().(syscall.WaitStatus)
 	return ok && status.Signaled() && status.Signal() == syscall.SIGKILL || state.ExitCode() == killedByShell
 }
 
-// ended says how a life ended whose leader is buried.
+// ended returns how a process has ended, after its cleanup.
 func (w *worker) ended(l *life, state *os.ProcessState) ending {
 	end := ending{cause: l.cause(state), how: l.how(state)}
 	if l.doomed || !wasKilled(state) {

@@ -11,26 +11,26 @@ import (
 
 // operation is a replacement under way: of all workers (a roll), or of one.
 //
-// Shape: the foreman makes it and asks it at every change; it ends by finish,
-// with an answer for who waits.
-// Concurrency: the foreman's alone, but for the channels and err.
+// Shape: the foreman makes it and follows it at every change; it ends by end, and its
+// callers get an answer.
+// Concurrency: owned by the foreman, except for the channels and err.
 type operation struct {
 	reason  Reason
-	first   uint64 // tenures from this number on are its own
+	first   uint64 // it has started the tenures from this number on
 	only    int    // the place that is replaced, everyPlace for all
 	force   bool
 	version *version
 	began   time.Time
 
-	most  int // workers that there were, or were wanted: the time it may take is theirs
+	most  int // the largest number of workers that existed or were wanted: it sets the time limit
 	total int // tenures to replace
-	done  int // of them gone
+	done  int // of these, the ones that have ended
 	cut   int // calls of these that did not end in time
 	step  string
 
-	progress chan Progress // who waits reads it; what it is too slow for is not said
+	progress chan Progress // read by the waiting caller; a step that does not fit is left out
 	over     chan struct{} // closed at the end, after progress
-	err      error         // how it ended; to be read when either is closed, as is cut
+	err      error         // how it ended; like cut, to be read when one of the channels is closed
 }
 
 // everyPlace is operation.only of a roll.
@@ -39,17 +39,17 @@ const everyPlace = -1
 // maxProgress is how many steps of an operation may wait to be told.
 const maxProgress = 256
 
-// ErrTakenOver is why Roll returns when another Roll came.
+// ErrTakenOver is the error of a Roll that another Roll has replaced.
 var ErrTakenOver = errors.New("another restart took over")
 
 var errBusy = errors.New("workers are being replaced already, see cabrank status")
 
 func (op *operation) isRoll() bool { return op.only == everyPlace }
 
-// isRecycling reports whether nobody has asked for it.
+// isRecycling reports whether cabrank itself has begun the operation.
 func (op *operation) isRecycling() bool { return op.reason >= ReasonCalls }
 
-// replaces reports whether the tenure at a place is one that has to go.
+// replaces reports whether the operation replaces the tenure at a place.
 func (op *operation) replaces(number int, t *tenure) bool {
 	return t.number < op.first && (op.isRoll() || op.only == number)
 }
@@ -63,8 +63,8 @@ func (op *operation) tell(p Progress) {
 	}
 }
 
-// tellCut says at the end how many calls were cut, if there were any. Unlike a step,
-// it is never left unsaid.
+// tellCut tells at the end how many calls were cut, if any. Unlike a step, it is never
+// left out.
 func (op *operation) tellCut(tell func(Progress)) {
 	if tell != nil && op.cut > 0 {
 		tell(Progress{Step: StepCut, Done: op.done, Total: op.total, Cut: op.cut})
@@ -91,8 +91,7 @@ func (f *foreman) begin(op *operation) {
 		"generation", op.version.generation, "force", op.force)
 }
 
-// hurry has nobody wait any more for the calls of the workers that an operation
-// replaces.
+// hurry ends the wait for the calls of the workers that an operation replaces.
 func (f *foreman) hurry(op *operation) {
 	op.force = true
 	for number, t := range f.tenures {
@@ -103,7 +102,7 @@ func (f *foreman) hurry(op *operation) {
 	}
 }
 
-// follow notes how the operation gets on, and gives it up if it does not.
+// follow notes the progress of the operation, and gives it up if it makes none.
 func (f *foreman) follow(seats []seat) {
 	op := f.op
 	if op == nil {
@@ -139,9 +138,9 @@ func (f *foreman) follow(seats []seat) {
 	}
 }
 
-// troubles returns how many processes of a tenure have ended by themselves, how
-// the last one did, and whether there is no point in waiting for another: it was
-// not ready in time, or could not be made.
+// troubles returns how many processes of a tenure have ended by themselves, how the
+// last one did, and whether another one would not help either: because the last was not
+// ready in time or could not be made.
 func (f *foreman) troubles(number int, t *tenure) (n int, hopeless bool, how string) {
 	status := f.s.place(number).board.read()
 	if n = ends(status) - t.ended; n == 0 {
@@ -151,7 +150,7 @@ func (f *foreman) troubles(number int, t *tenure) (n int, hopeless bool, how str
 	return n, hopeless, fmt.Sprintf("%s (%s)", status.LastCause, status.LastExit)
 }
 
-// notReady is the error of an operation whose spare worker does not get ready.
+// notReady is the error when the spare worker of an operation does not get ready.
 func (f *foreman) notReady(number int, how string) error {
 	spare := f.s.place(number).name
 	if f.op.isRoll() {
@@ -160,8 +159,7 @@ func (f *foreman) notReady(number int, how string) error {
 	return fmt.Errorf("the spare worker does not get ready, %s goes on: %s: %s", f.s.place(f.op.only).name, spare, how)
 }
 
-// waitsFor names the places for which an operation has not ended, and what they
-// do.
+// waitsFor names the places that an operation waits for, with their states.
 func (f *foreman) waitsFor(seats []seat) string {
 	var names []string
 	for _, s := range seats {
@@ -173,7 +171,8 @@ func (f *foreman) waitsFor(seats []seat) string {
 	return strings.Join(names, ", ")
 }
 
-// fail gives the operation up: what serves goes on, what does not yet goes.
+// fail gives the operation up: workers that serve go on, new ones that do not yet are
+// ended.
 func (f *foreman) fail(why error) {
 	op := f.op
 	for _, t := range f.tenures {
@@ -203,14 +202,14 @@ func (f *foreman) finish(p plan, seats []seat) {
 	f.end(nil)
 }
 
-// giveUp ends the operation without ending what it has begun.
+// giveUp ends the operation but not the processes that it has started.
 func (f *foreman) giveUp(why error) {
 	if f.op != nil {
 		f.end(why)
 	}
 }
 
-// end has who waits answered, when the overview says so, too.
+// end ends the operation. answer tells its callers once the overview is published.
 func (f *foreman) end(err error) {
 	op := f.op
 	f.op = nil
@@ -223,7 +222,7 @@ func (f *foreman) end(err error) {
 	f.over = append(f.over, op)
 }
 
-// answer tells who waits that operations have ended.
+// answer tells callers that their operations have ended.
 func (f *foreman) answer() {
 	for _, op := range f.over {
 		close(op.progress)

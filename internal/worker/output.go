@@ -14,16 +14,16 @@ import (
 	"github.com/cabrank/cabrank/internal/sink"
 )
 
-// maxLine is where a line is split. Longer ones are stack dumps or binary data;
-// log collectors cut at sizes like this themselves.
+// maxLine is the length at which a line is split. Longer ones are stack dumps or binary
+// data; log collectors cut at such lengths themselves.
 const maxLine = 64 << 10
 
-// quietAfter is how long after it got ready a worker that has written nothing is looked
-// at. Most have said by then that they are up.
+// quietAfter is the time since its readiness at which a worker is checked for output.
+// Most workers have written by then that they are up.
 const quietAfter = 10 * time.Second
 
-// hintIfQuiet says once what may hold back the words of a worker that has written
-// nothing. Linux only: elsewhere nobody tells what its processes run.
+// hintIfQuiet logs once why the output of a worker that has written nothing may be held
+// back. Linux only: other systems do not tell which program a process runs.
 func (w *worker) hintIfQuiet(l *life, now time.Time) {
 	if l.served(now) < quietAfter || l.wrote.Swap(true) {
 		return
@@ -39,8 +39,8 @@ func (w *worker) hintIfQuiet(l *life, now time.Time) {
 	}
 }
 
-// unbuffering returns what has a program write at once that collects what it writes to a
-// pipe, for hours if it is little; empty if it does so anyway.
+// unbuffering returns the setting that makes a program write to a pipe at once, instead
+// of buffering for hours; empty for a program that does not buffer.
 func unbuffering(program string) string {
 	switch name := filepath.Base(program); {
 	case strings.HasPrefix(name, "ruby"):
@@ -51,7 +51,7 @@ func unbuffering(program string) string {
 	return ""
 }
 
-// source takes the lines of one worker to the sink, where those of all meet.
+// source takes the lines of one worker to the sink, which all workers share.
 type source struct {
 	*sink.Source
 
@@ -59,7 +59,7 @@ type source struct {
 	worker string
 }
 
-// speaker is who has written a line.
+// speaker is the origin of a line.
 type speaker struct {
 	Worker string `json:"worker"`
 	Hook   string `json:"hook,omitempty"`   // empty for the worker itself
@@ -72,8 +72,8 @@ func newSource(into *sink.Sink, output Output, worker string) *source {
 	})}
 }
 
-// stream returns what takes the lines of a stream of the worker, "" or "stderr",
-// each without its end. It never blocks, and is for one goroutine.
+// stream returns a function that takes the lines of a stream of the worker, "" or
+// "stderr", each without its end. It never blocks, and is for one goroutine.
 func (f *source) stream(name string) func([]byte) {
 	return f.lines(speaker{Worker: f.worker, Stream: name})
 }
@@ -103,8 +103,8 @@ func (o Output) append(to []byte, by speaker, text []byte, now time.Time) []byte
 	return append(append(append(to, " | "...), text...), '\n')
 }
 
-// appendJSON adds the line as a JSON object that says who has written it: one that
-// is an object as it is, with that before its own keys.
+// appendJSON adds the line as a JSON object with its origin. A line that is an object
+// stays as it is, with the origin before its own keys.
 func appendJSON(to []byte, by speaker, text []byte, now time.Time) []byte {
 	open := bytes.IndexByte(text, '{')
 	var own struct {
@@ -115,14 +115,14 @@ func appendJSON(to []byte, by speaker, text []byte, now time.Time) []byte {
 	if open < 0 || json.Unmarshal(text, &own) != nil {
 		return append(to, wrap(by, text, now)...)
 	}
-	// Whose line has one of these keys means something else by it.
+	// A line with one of these keys means something else by it.
 	prefix := ""
 	if own.Worker != nil || own.Hook != nil || own.Stream != nil {
 		prefix = "cabrank_"
 	}
 	to = append(to, '{')
 	for _, field := range [][2]string{{"worker", by.Worker}, {"hook", by.Hook}, {"stream", by.Stream}} {
-		if field[1] != "" { // names that need no escaping
+		if field[1] != "" { // these names need no escaping
 			to = append(to, `"`+prefix+field[0]+`":"`+field[1]+`",`...)
 		}
 	}
@@ -133,7 +133,7 @@ func appendJSON(to []byte, by speaker, text []byte, now time.Time) []byte {
 	return append(to, rest...)
 }
 
-// wrap makes an object of a line that is none.
+// wrap makes an object of a line that is not one.
 func wrap(by speaker, text []byte, now time.Time) []byte {
 	// Bytes that are not UTF-8 become U+FFFD.
 	wrapped, err := json.Marshal(struct {
@@ -209,6 +209,6 @@ func pump(pipe deadlineReader, line func([]byte)) {
 		}
 	}
 	lines.flush()
-	// Reading is over; a process that still holds the other end gets SIGPIPE.
+	// Reading is over; a process that still has the other end open gets SIGPIPE.
 	_ = pipe.Close()
 }

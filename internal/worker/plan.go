@@ -5,39 +5,38 @@ import "sort"
 // seat is a place as the plan sees it.
 type seat struct {
 	number   int    // from 0
-	tenure   uint64 // which occupation of any place this is, counted over all; 0: the place is vacant
+	tenure   uint64 // number of its tenure, counted over all places; 0: the place is vacant
 	ready    bool   // takes calls
-	retiring bool   // drains or stops, never to come back
+	retiring bool   // drains or stops for good
 	lost     bool   // has no process that could become ready soon: back-off, crash loop
 	looping  bool   // is in a crash loop
 	stale    bool   // is to be replaced
 	young    bool   // was started by the replacement under way
-	doubtful bool   // runs a version whose roll was given up
-	hopeless bool   // is to go at once: the roll that started it was given up, and it does not serve
+	doubtful bool   // runs the version of a roll that was given up
+	hopeless bool   // goes at once: the roll that started it was given up, and it does not serve
 }
 
-// plan says how many processes there should be and how fast they may change. It
-// decides and does nothing, and reads no clock.
+// plan is how many processes are wanted and how fast they may change. Its methods decide
+// and change nothing, and read no clock.
 type plan struct {
 	wanted   int
 	surge    int // processes above wanted at any time, draining ones included
-	draining int // that may drain or stop at a time
-	minReady int // ready workers that are left when one more begins to drain
+	draining int // processes that may drain or stop at a time
+	minReady int // ready workers that stay when one more begins to drain
 }
 
-// steps are what is to be done next. Both lists hold numbers of places.
+// steps are the next things to do. Both lists hold numbers of places.
 type steps struct {
 	start  []int
 	retire []int
 }
 
-// next returns the steps that are due. It is asked anew after every change: what
-// must wait for something is simply not yet among the steps.
+// next returns the steps that are due. It is called again after every change: a step
+// that must wait for something is not yet among the steps.
 //
-// What is promised is promised here: processes are at most wanted + surge,
-// draining ones included; at most draining of them leave at a time; a ready one
-// leaves only if minReady stay, and in a replacement only once its spare is
-// ready.
+// It keeps these promises: there are at most wanted + surge processes, draining ones
+// included; at most draining of them leave at a time; a ready one leaves only if
+// minReady stay, and in a replacement only once its spare is ready.
 func (p plan) next(seats []seat) steps {
 	c := census(seats)
 	retire := p.leavers(seats, c)
@@ -47,15 +46,15 @@ func (p plan) next(seats []seat) steps {
 	return steps{start: p.starters(seats, c), retire: retire}
 }
 
-// count is what a plan has to know of all seats together.
+// count is the numbers that a plan needs of all seats together.
 type count struct {
 	occupied int // processes, or places about to have one
-	staying  int // of them not retiring
-	fresh    int // of these not to be replaced
-	ready    int // of staying
+	staying  int // occupied and not retiring
+	fresh    int // staying and not to be replaced
+	ready    int // staying and ready
 	leaving  int // retiring
-	unready  int // of the young ones
-	proven   int // young ones that are ready
+	unready  int // young and not ready
+	proven   int // young and ready
 }
 
 func census(seats []seat) (c count) {
@@ -74,7 +73,7 @@ func census(seats []seat) (c count) {
 	return c
 }
 
-// enter counts a seat that stays in (1) or out (-1).
+// enter counts a staying seat in (by 1) or out (by -1).
 func (c *count) enter(s seat, by int) {
 	if s.ready {
 		c.ready += by
@@ -91,14 +90,14 @@ func (c *count) enter(s seat, by int) {
 	}
 }
 
-// leave notes that a seat that stayed begins to leave.
+// leave notes that a staying seat begins to leave.
 func (c *count) leave(s seat) {
 	c.staying--
 	c.leaving++
 	c.enter(s, -1)
 }
 
-// leavers chooses who begins to leave.
+// leavers chooses the seats that begin to leave.
 func (p plan) leavers(seats []seat, c count) []int {
 	var chosen []int
 	for _, s := range leavingOrder(seats) {
@@ -110,10 +109,10 @@ func (p plan) leavers(seats []seat, c count) []int {
 	return chosen
 }
 
-// leavingOrder returns the seats that stay, in the order in which they would
-// leave: what does not serve before what does, what is to be replaced before
-// what is too many, high places before low ones but in a replacement, where
-// people expect the first to be the first.
+// leavingOrder returns the staying seats in the order in which they would leave:
+// seats that do not serve before those that do, seats to be replaced before surplus
+// ones, and high numbers before low ones, except in a replacement, where people expect
+// the first to be first.
 func leavingOrder(seats []seat) []seat {
 	var order []seat
 	for _, s := range seats {
@@ -163,17 +162,17 @@ func (p plan) mayLeave(s seat, c count) bool {
 	case s.stale && s.lost && c.proven > 0:
 		return true // it serves nobody, and its place is needed
 	case s.stale:
-		// Also who does not serve just now, after a crash, may serve before a
-		// version does that has never been ready.
+		// A worker that does not serve just now, after a crash, may serve again before
+		// a version that has never been ready.
 		return c.staying > p.wanted && (c.unready == 0 || !s.ready && c.proven > 0)
 	default:
 		return c.fresh > p.wanted
 	}
 }
 
-// floor is how many stay ready when one more begins to drain. More workers than
-// are wanted are never waited for, and without a surge one has to go first: else
-// a replacement would never end after a change of these numbers.
+// floor is how many workers stay ready when one more begins to drain. It is never more
+// than are wanted, and without a surge one has to go first: else a replacement would
+// never end after a change of these numbers.
 func (p plan) floor() int {
 	if p.surge == 0 {
 		return min(p.minReady, p.wanted-1)
@@ -181,7 +180,7 @@ func (p plan) floor() int {
 	return min(p.minReady, p.wanted)
 }
 
-// atOnce is how many workers a replacement gets through together at least, from
+// atOnce is how many workers, at least, a replacement replaces at the same time, from
 // the start of the new ones to the end of the old ones.
 func (p plan) atOnce() int {
 	if p.surge == 0 {
@@ -202,8 +201,7 @@ func (p plan) starters(seats []seat, c count) []int {
 	return chosen
 }
 
-// seatOf returns the seat with a number, which is its index if it has ever been
-// taken.
+// seatOf returns the seat with a number. A place beyond seats has never been used.
 func seatOf(seats []seat, number int) seat {
 	if number < len(seats) {
 		return seats[number]
@@ -211,7 +209,7 @@ func seatOf(seats []seat, number int) seat {
 	return seat{number: number}
 }
 
-// outage reports whether there are workers, all of them in a crash loop.
+// outage reports whether all workers, at least one, are in a crash loop.
 func outage(seats []seat) (looping bool) {
 	for _, s := range seats {
 		if s.tenure != 0 && !s.looping {
@@ -222,7 +220,7 @@ func outage(seats []seat) (looping bool) {
 	return looping
 }
 
-// settled reports whether nothing is left to do or to wait for.
+// settled reports whether the workers are as the plan wants them.
 func (p plan) settled(seats []seat) bool {
 	c := census(seats)
 	return c.leaving == 0 && c.staying == p.wanted && c.fresh == p.wanted && c.unready == 0

@@ -10,29 +10,29 @@ import (
 // maxSpares bounds the search for a free port, one bind per try.
 const maxSpares = 500
 
-// ports are the tcp places: index i has port start+i and metrics port
-// start+i+100. Indexes below count are the workers' own, the others spares.
-// With alone there are the metrics ports only, and start is the first of them.
+// ports are the tcp addresses: index i has port start+i and metrics port
+// start+i+100. Indexes below count belong to the workers, the others are spares.
+// With alone only metrics ports are handed out, and start is the first of them.
 type ports struct {
 	host     netip.Addr
 	start    int
 	count    int
 	alone    bool
-	bindable func(netip.AddrPort) error // with the zero Addr on every address: where a metrics page listens is not ours to say
+	bindable func(netip.AddrPort) error // the zero Addr means every address: a metrics page may listen on any
 
 	mu      sync.Mutex
 	holder  map[int]int // index -> number of the worker that has it
-	avoided []int       // ports that are somebody else's, though nobody may listen there yet
+	avoided []int       // ports of another cabrank, whose workers may not listen there yet
 }
 
 func (p *ports) open() error { return nil }
 func (p *ports) close()      {}
 
 // claim gives the worker its own index if both ports of it are free, else leaves it
-// at the current one, else moves it to the first free spare: what looks for a metrics
-// page by its port finds it again as soon as can be. The check comes before every
-// exec, so a worker is never started on a port that somebody holds; who takes it
-// between the check and the worker's own bind is told apart by listenerOwners.
+// at the current one, else moves it to the first free spare: so a scraper that knows the
+// port of a metrics page finds the page again as soon as possible. The check comes before
+// every exec, so a worker is never started on a port that is taken; listenerOwners finds a
+// process that takes the port between the check and the worker's bind.
 func (p *ports) claim(number, current int) (place, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -77,7 +77,7 @@ func (p *ports) isAvoided(index int) bool {
 	return slices.Contains(p.avoided, int(p.page(index).Port())) || !p.alone && slices.Contains(p.avoided, p.start+index)
 }
 
-// avoid leaves ports alone, in place of those before.
+// avoid sets the ports that are left to another cabrank.
 func (p *ports) avoid(all []int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -97,8 +97,8 @@ func (p *ports) inUse() (all []int) {
 	return all
 }
 
-// crossesMetrics reports whether one of the index's two ports is another
-// worker's other one: with more than 100 workers, or spares that far up.
+// crossesMetrics reports whether one of the index's two ports is the other port of
+// another worker, as can happen with more than 100 workers and spares.
 func (p *ports) crossesMetrics(index int) bool {
 	if p.alone {
 		return false

@@ -11,7 +11,7 @@ import (
 // every architecture that Go knows (proc(5), time(7)).
 const ticksPerSecond = 100
 
-// processStat is the part of /proc/PID/stat that is used here (proc(5), fields
+// processStat is the fields of /proc/PID/stat that are used here (proc(5), fields
 // 3, 5, 14 and 15).
 type processStat struct {
 	state byte // R, S, D, T, Z, X …
@@ -19,7 +19,7 @@ type processStat struct {
 	ticks int64 // CPU time of all its threads, user and system
 }
 
-// dead reports a process that only waits to be reaped.
+// dead reports whether the process only waits to be reaped.
 func (s processStat) dead() bool { return s.state == 'Z' || s.state == 'X' }
 
 func readStat(pid int) (processStat, error) {
@@ -65,7 +65,7 @@ func groupMembers(group int) []int {
 	return members
 }
 
-// eachProcess gives each process of the machine, zombies included, and its group.
+// eachProcess calls each for every process of the machine, zombies included.
 func eachProcess(each func(pid, group int)) {
 	proc, err := os.Open("/proc")
 	if err != nil {

@@ -5,22 +5,22 @@ import (
 	"sync"
 )
 
-// reaper is the one place where children are waited for (R18).
+// reaper is the only code that waits for children (R18).
 //
-// Children come in two kinds. Those that the supervisor started are registered
-// here before anybody can see them exit; each is reaped by its owner through
-// collect, which gets the exit status. All others are orphans that the kernel
-// gave to this process because it is a subreaper or PID 1; sweep reaps them.
+// There are two kinds of children. Those that the supervisor started are registered
+// here before their exit can be seen; each is reaped by its owner through collect,
+// which gets the exit status. All others are orphans that the kernel gave to this
+// process because it is a subreaper or PID 1; sweep reaps them.
 //
-// No status is ever taken from its owner: while a fork is under way orphans
-// wait, and everything else that looks or reaps excludes each other by mu. mu is
-// not held during a fork, because an exec hangs as long as its file system.
+// No status is ever taken from its owner: orphans wait while a fork is under way, and
+// mu excludes all other looks and reaps from each other. mu is not held during a fork,
+// because an exec hangs as long as its file system.
 type reaper struct {
 	mu      sync.Mutex
-	ours    map[int]chan struct{} // by PID; closed when the child has exited, where one place looks (Linux)
+	ours    map[int]chan struct{} // by PID; on Linux look closes it when the child has exited
 	forking int                   // starts under way, whose children may exit before they are in ours
 
-	nudge chan struct{} // capacity 1: there is a new child, or what kept orphans waiting is over
+	nudge chan struct{} // capacity 1: a child is new, or orphans need not wait any more
 	stop  chan struct{}
 	done  sync.WaitGroup
 }
@@ -49,7 +49,7 @@ func (r *reaper) start(cmd *exec.Cmd) error {
 	return err
 }
 
-// wake has children and orphans be looked for again.
+// wake makes run look for exited children and orphans again.
 func (r *reaper) wake() {
 	select {
 	case r.nudge <- struct{}{}:

@@ -30,7 +30,7 @@ func (r *reaper) run() {
 		case <-died:
 		case <-r.nudge:
 		case <-r.stop:
-			// From now on orphans go to whoever had them before.
+			// From now on orphans go to init or another subreaper, as before open.
 			_ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0)
 			r.sweep()
 			return
@@ -38,9 +38,9 @@ func (r *reaper) run() {
 	}
 }
 
-// look tells the owners of children that these have exited. One place looks for all of
-// them at each SIGCHLD: a goroutine that waits in the kernel would take an OS thread
-// for each, of which a container may have few.
+// look tells the owners of children that these have exited. It looks for all of them at
+// each SIGCHLD: a goroutine for each that waits in the kernel would take an OS thread,
+// and a container may have few.
 func (r *reaper) look() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -56,8 +56,8 @@ func (r *reaper) look() {
 	}
 }
 
-// sweep reaps orphans until there is none, or until the kernel offers a child
-// of ours first; then collect brings it back.
+// sweep reaps orphans until none is left, or until the kernel offers a registered child
+// first; collect of that child wakes it again.
 func (r *reaper) sweep() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -75,8 +75,8 @@ func (r *reaper) sweep() {
 	}
 }
 
-// waitable returns a child that can be reaped, out of those that are asked for, without
-// reaping it; 0 if none of them has exited, -1 if there is none.
+// waitable returns a child of the kind that can be reaped, without reaping it; 0 if none
+// of them has exited, -1 if such a child does not exist.
 func waitable(kind, id int) int {
 	var info unix.Siginfo
 	err := unix.Waitid(kind, id, &info, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil)
@@ -100,7 +100,7 @@ func (r *reaper) await(cmd *exec.Cmd) {
 	select {
 	case <-exited:
 		return
-	case <-r.stop: // nobody looks any more
+	case <-r.stop: // run does not look any more
 	}
 	for {
 		err := unix.Waitid(unix.P_PID, cmd.Process.Pid, nil, unix.WEXITED|unix.WNOWAIT, nil)
@@ -113,7 +113,7 @@ func (r *reaper) await(cmd *exec.Cmd) {
 // collect reaps a child that await returned for, and returns its status.
 func (r *reaper) collect(cmd *exec.Cmd) *os.ProcessState {
 	r.mu.Lock()
-	// It cannot block: the process is a zombie. The error repeats the status.
+	// Wait cannot block: the process is a zombie. Its error repeats the status.
 	_ = cmd.Wait()
 	delete(r.ours, cmd.Process.Pid)
 	r.mu.Unlock()

@@ -8,23 +8,23 @@ import (
 )
 
 const (
-	// recycleSpread is how far below the limits that Options names a process may
-	// draw its own, so that workers started together do not come due together.
+	// recycleSpread is how far below the limits of Options a process may draw its own,
+	// so that workers started together are not recycled together.
 	recycleSpread = 0.1
-	// steadyMemory is the least age at which a process is recycled for its
-	// memory. One that needs more than the limit from the start would otherwise
-	// be replaced for ever, for nothing.
+	// steadyMemory is the least age at which a process is recycled for its memory. A
+	// process that needs more than the limit from the start would otherwise be replaced
+	// again and again, for nothing.
 	steadyMemory = 60 * time.Second
-	// steadyBoots is the same in boot times: who takes a minute to start is not
+	// steadyBoots is the same in boot times: a worker that takes a minute to start is not
 	// replaced every minute.
 	steadyBoots = 10
-	// A spare that does not become ready puts recycling off for recyclePause, and
-	// each further one in a row for twice as long as the one before, up to
-	// recyclePauseMax: old workers serve better than none.
+	// A spare that does not become ready postpones recycling for recyclePause, and each
+	// further one in a row for twice as long as the one before, up to recyclePauseMax: old
+	// workers are better than none.
 	recyclePause    = time.Minute
 	recyclePauseMax = time.Hour
-	// recycleGap is the least time between two replacements: who waits for the end
-	// of one, with an order of people, comes first.
+	// recycleGap is the least time between two replacements: a request that waits for the
+	// end of one comes first.
 	recycleGap = 50 * time.Millisecond
 )
 
@@ -75,7 +75,8 @@ type limits struct {
 }
 
 // draw returns the limits of a process that took boot until it was ready, for a
-// chance from 0 to 1. Memory is not spread: processes differ in it by themselves.
+// chance from 0 to 1. The memory limit is the same for all: their memory differs by
+// itself.
 func (r Recycle) draw(boot time.Duration, chance float64) limits {
 	part := 1 - recycleSpread*chance
 	drawn := limits{
@@ -88,14 +89,14 @@ func (r Recycle) draw(boot time.Duration, chance float64) limits {
 	return drawn
 }
 
-// wear is how used up one process is.
+// wear is the use of one process so far.
 type wear struct {
 	calls  uint64        // served by it
 	age    time.Duration // since its first readiness
-	memory int64         // resident bytes of its group; 0 if nobody knows
+	memory int64         // resident bytes of its group; 0 if not known
 }
 
-// due decides whether a process is to be replaced for what it is itself.
+// due decides whether a process has reached one of its own limits.
 func (l limits) due(w wear) (Reason, bool) {
 	switch {
 	case l.calls > 0 && w.calls >= l.calls:
@@ -108,24 +109,24 @@ func (l limits) due(w wear) (Reason, bool) {
 	return 0, false
 }
 
-// heavy reports a process over its limit of memory, of whatever age.
+// heavy reports whether a process is over its memory limit, at any age.
 func (l limits) heavy(w wear) bool { return l.memory > 0 && w.memory >= l.memory }
 
-// crowded reports whether a control group that uses so many bytes of a limit is
-// too full. A limit of 0 is none.
+// crowded reports whether a control group with used bytes is too full. A limit of 0
+// means no limit.
 func (r Recycle) crowded(used, limit int64) bool {
 	return r.Cgroup > 0 && limit > 0 && float64(used) >= r.Cgroup*float64(limit)
 }
 
-// candidate is one worker in the choice of whom a full control group loses.
+// candidate is one of the workers of which a full control group loses one.
 type candidate struct {
 	limits limits
 	wear   wear
 }
 
-// largest returns the index of the worker with the most memory, or -1 if none
-// is known to have any. It is the one whose end helps most; if that one is too
-// young to be replaced for its memory nobody is: a smaller one would not help.
+// largest returns the index of the worker with the most memory, whose end frees most. It
+// returns -1 if no memory is known, or if this worker is too young to be replaced for
+// its memory: the end of a smaller one would not help.
 func largest(of []candidate) int {
 	found := -1
 	for i, c := range of {
@@ -139,13 +140,13 @@ func largest(of []candidate) int {
 	return found
 }
 
-// odometer is what one process is measured by. It is not changed once it is
-// made, when the process is ready first.
+// odometer holds the start values from which the wear of one process is computed. It is
+// made when the process is ready first, and never changed.
 type odometer struct {
 	group   int
 	readyAt time.Time
 	boot    time.Duration
-	served  uint64  // by the place, when the process was started
+	served  uint64  // calls of the place before the process
 	chance  float64 // for its limits, 0 to 1
 }
 
@@ -156,8 +157,8 @@ func newOdometer(l *life) *odometer {
 	}
 }
 
-// read returns the limits and the wear of a process now. served is the count of
-// its place, memory 0 if nobody knows it.
+// read returns the limits and the wear of a process now. served counts the calls of its
+// place; memory is 0 if it is not known.
 func (o *odometer) read(r Recycle, served uint64, memory int64, now time.Time) candidate {
 	return candidate{
 		limits: r.draw(o.boot, o.chance),
@@ -165,22 +166,22 @@ func (o *odometer) read(r Recycle, served uint64, memory int64, now time.Time) c
 	}
 }
 
-// recycling is what the foreman remembers of it.
+// recycling is what the foreman remembers of recycling.
 type recycling struct {
-	after    time.Time     // not before
+	after    time.Time     // no worker is recycled before
 	pause    time.Duration // the last one; 0 after a success
 	replaced time.Time     // when the last replacement ended, for whatever reason
-	warned   map[int]bool  // groups of which the log has told that they are too heavy from the start
+	warned   map[int]bool  // groups that the log has reported as too heavy from the start
 }
 
-// failed puts recycling off after a replacement that failed.
+// failed postpones recycling after a replacement that failed.
 func (r *recycling) failed(now time.Time) {
 	r.pause = min(max(recyclePause, 2*r.pause), recyclePauseMax)
 	r.after = now.Add(r.pause)
 }
 
-// recycle begins to replace one worker that is used up, if nothing else is
-// going on.
+// recycle begins to replace one worker that has reached a limit, if no other replacement
+// is under way.
 func (f *foreman) recycle(p plan, seats []seat) {
 	now, r := time.Now(), f.s.settings().Recycle
 	if r == (Recycle{}) || f.frozen || f.op != nil || now.Before(f.recycling.after) || now.Sub(f.recycling.replaced) < recycleGap || !p.settled(seats) {
@@ -219,8 +220,8 @@ func (f *foreman) replace(number int, reason Reason, w wear) {
 	f.s.wake()
 }
 
-// warnOfWeight tells, once for each process, of one that is over the limit of
-// memory while it is too young to be replaced for it.
+// warnOfWeight warns, once for each process, of a process that is over its memory limit
+// and too young to be replaced for it.
 func (f *foreman) warnOfWeight(w *worker, group int, c candidate) {
 	if !c.limits.heavy(c.wear) || f.recycling.warned[group] {
 		return

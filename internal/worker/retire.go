@@ -8,20 +8,20 @@ import (
 const (
 	// drainPoll is how often a draining worker's calls are counted.
 	drainPoll = 20 * time.Millisecond
-	// cutLimit is how long the answers of cut calls may take to be made: the rest
-	// of a message that is on its way is waited for.
+	// cutLimit is the time for the relay to answer cut calls: it first passes on the rest
+	// of a message that is on its way.
 	cutLimit = 1500 * time.Millisecond
-	// pageLimit bounds the last question for a metrics page.
+	// pageLimit bounds the last request for a metrics page.
 	pageLimit = 500 * time.Millisecond
 )
 
-// retire ends a process whose tenure is over: it gets no new calls, finishes
-// those that it has within the drain timeout, what is left is answered by the
-// relay, then it is ended. A process that exits meanwhile is only buried.
+// retire ends a process at the end of its tenure: it gets no new calls and finishes the
+// calls that it has within the drain timeout, then the relay answers the rest, and the
+// process is ended. A process that exits meanwhile needs only its cleanup.
 func (w *worker) retire(l *life) {
 	o := w.s.settings()
 	w.s.options.Rank.Down(w.name)
-	l.cancel() // nobody asks it any more
+	l.cancel() // no more health questions
 	w.enter(Draining)
 	calls := w.activity().InFlight
 	w.log.Info("worker draining", "pid", l.group, "reason", w.tenure.reason.String(), "calls", calls, "force", w.tenure.force)
@@ -29,15 +29,15 @@ func (w *worker) retire(l *life) {
 		w.awaitCalls(l.exited, o.DrainTimeout, w.tenure.hurry)
 	}
 	if l.gone() {
-		// Nobody has ended it: its connections die with it, and the relay tells its
-		// calls that they are lost. To cut them now would call it a drain.
+		// The process has ended by itself: its connections die with it, and the relay
+		// answers its calls as lost. To cut them now would tell callers of a drain.
 		w.awaitCalls(nil, cutLimit, nil)
 	}
 	if calls = w.activity().InFlight; calls > 0 && !l.gone() {
 		w.log.Warn("calls are left; answering them", "pid", l.group, "calls", calls, "drain_timeout", o.DrainTimeout.String())
 	}
 	before := w.activity().Cuts
-	// Also without calls: what has no slot (reflection), and idle connections, go
+	// Also without calls: reflection, which takes no slot, and idle connections end
 	// before the process does.
 	w.s.options.Rank.Cut(w.name)
 	w.awaitCalls(l.exited, cutLimit, nil)
@@ -46,7 +46,7 @@ func (w *worker) retire(l *life) {
 	w.tenure.cut = int(w.activity().Cuts - before)
 }
 
-// lastPage has the process asked once more for what it has counted.
+// lastPage requests the metrics page of the process once more.
 func (w *worker) lastPage(l *life) {
 	ask := w.s.options.LastPage
 	if ask == nil || l.readyAt.IsZero() || l.gone() {
@@ -72,9 +72,8 @@ func (w *worker) lastPage(l *life) {
 	}
 }
 
-// awaitCalls waits until the worker has no calls, for so long at most. It gives
-// up when the process has exited, if it is told by a channel, when hurry is closed
-// or Stop has come.
+// awaitCalls waits until the worker has no calls, at most for limit. It gives up when
+// one of the channels is closed, which may be nil, or Stop has come.
 func (w *worker) awaitCalls(exited <-chan struct{}, limit time.Duration, hurry <-chan struct{}) {
 	overtime := time.NewTimer(limit)
 	defer overtime.Stop()
@@ -97,9 +96,9 @@ func (w *worker) awaitCalls(exited <-chan struct{}, limit time.Duration, hurry <
 }
 
 // end ends a process: TERM to the group, and KILL when the time is up. Afterwards
-// nothing of the group is left, unless the kernel holds it. A leader that leaves
-// first takes nothing from the others' time: npm and shells go before the server
-// that they started has finished.
+// nothing of the group is left, unless the kernel holds it. The rest of the group keeps
+// its time when the leader exits first: npm and shells exit before the server that they
+// started has finished.
 func (w *worker) end(l *life) {
 	w.s.options.Rank.Down(w.name)
 	w.enter(Stopping)
@@ -135,7 +134,7 @@ func (w *worker) end(l *life) {
 	}
 }
 
-// killNow returns the end of the time that KILL may take.
+// killNow kills the group. The channel it returns fires when the time for that is up.
 func (w *worker) killNow(l *life) <-chan time.Time {
 	kill(l.group)
 	return time.After(killLimit)

@@ -9,10 +9,10 @@ import (
 )
 
 const (
-	// rollSlack is what a roll may take for itself: the starts, and the looks at
-	// what has changed.
+	// rollSlack is the time that a roll may take for itself: for starts, and until it
+	// sees a change.
 	rollSlack = 5 * time.Second
-	// hookSlack is what a hook may take beyond its limit, see hookRunner.start.
+	// hookSlack is the time that a hook may take beyond its limit, see hookRunner.start.
 	hookSlack = 3 * time.Second
 )
 
@@ -25,17 +25,17 @@ const (
 	StepReady Step = "ready"
 	StepDrain Step = "draining"
 	StepEnded Step = "ended"
-	StepCut   Step = "cut" // not of one worker: said once, at the end, if Progress.Cut is not 0
+	StepCut   Step = "cut" // told once at the end, for all workers, if Progress.Cut is not 0
 )
 
 // Progress is one step of a replacement, for people who wait.
 type Progress struct {
 	Step   Step
 	Worker string // empty at StepEnded and StepCut
-	Note   string // calls that are waited for
+	Note   string // the calls that it waits for
 	Done   int    // workers replaced, and their old processes gone
 	Total  int    // workers to replace
-	Cut    int    // calls that were ended, because they did not end in time
+	Cut    int    // calls that did not end in time and were cut
 }
 
 // String returns one line, "draining worker-2 (3 calls)".
@@ -51,24 +51,24 @@ func (p Progress) String() string {
 	return fmt.Sprintf("%s %s (%s)", p.Step, p.Worker, p.Note)
 }
 
-// Change is what a roll brings.
+// Change says what a roll changes.
 type Change struct {
-	Command []string // what workers run from now on; nil: as configured
+	Command []string // the new command of all workers; nil: as configured
 	Force   bool     // calls are not waited for: they are cut at once
 }
 
-// Overview is what the supervisor is about.
+// Overview is the state of all workers together, and of the present operation.
 type Overview struct {
 	Wanted     int       // workers
 	Generation int       // the newest
-	Settled    bool      // nothing is left to do: as many workers as wanted, none booting in a replacement
+	Settled    bool      // as many workers as wanted, and none is booting in a replacement
 	Operation  string    // a Reason while workers are being replaced, else empty
 	Done       int       // of Total
 	Total      int       // workers to replace
 	Step       string    // the last Progress
 	Began      time.Time // of Operation
-	Cut        int       // calls that Operation has ended, because they did not end in time
-	Last       Outcome   // of the last operation; the zero value if there was none
+	Cut        int       // calls of Operation that did not end in time and were cut
+	Last       Outcome   // of the last operation; the zero value before the first
 }
 
 // Outcome is how a replacement of workers ended.
@@ -76,25 +76,25 @@ type Outcome struct {
 	Operation    string // a Reason
 	Error        string // why it was given up; empty if all were replaced
 	Done, Total  int    // workers
-	Cut          int    // calls that were ended, because they did not end in time
+	Cut          int    // calls that did not end in time and were cut
 	Began, Ended time.Time
 }
 
-// Overview returns what the supervisor is about.
+// Overview returns the present overview.
 func (s *Supervisor) Overview() Overview { return *s.overview.Load() }
 
-// Wanted is the number of workers that there should be.
+// Wanted is the wanted number of workers.
 func (s *Supervisor) Wanted() int { return s.Overview().Wanted }
 
-// Roll replaces all workers by new ones that run with the options of now, a few
-// at a time: a spare one becomes ready, then an old one drains and ends. It
-// returns when all are replaced and the old ones gone. tell is called for each
-// step, from this goroutine, and at the end if calls were cut; nil is allowed.
+// Roll replaces all workers by new ones with the present options, a few at a time: a
+// spare one becomes ready, then an old one drains and ends. It returns when all are
+// replaced and the old ones gone. tell is called for each step, from this goroutine,
+// and at the end if calls were cut; nil is allowed.
 //
 // Errors: the new workers do not become ready (then the old ones go on), another
-// roll took over, Freeze or Stop came, or ctx ended; in that case alone the roll goes on.
-// A roll that comes while another replacement is under way takes its place, and
-// with Force also the workers that drain already do so no longer.
+// roll took over, Freeze or Stop came, or ctx ended; only in the last case the roll goes
+// on. A roll that comes while another replacement is under way replaces it; with Force
+// it also ends the drains that are under way.
 func (s *Supervisor) Roll(ctx context.Context, change Change, tell func(Progress)) error {
 	if change.Command != nil {
 		o := *s.settings()
@@ -113,14 +113,14 @@ func (s *Supervisor) Roll(ctx context.Context, change Change, tell func(Progress
 	})
 }
 
-// Replace replaces one worker by a new one of the same kind: the spare one first,
-// as in Roll. The error is one of Roll's, or that there is no such worker, or
-// that another replacement is under way that somebody has asked for: recycling is
-// waited for. With force the one of the same worker is taken part in, and its calls
-// are not waited for any more.
+// Replace replaces one worker by a new one of the same kind: the spare one starts
+// first, as in Roll. The error is one of Roll's, or that the worker does not exist, or
+// that another requested replacement is under way; recycling is waited for. With force,
+// a replacement of the same worker that is under way is joined, and no longer waits for
+// calls.
 func (s *Supervisor) Replace(ctx context.Context, worker string, force bool, tell func(Progress)) error {
 	for {
-		var other *operation // is waited for
+		var other *operation // the operation to wait for
 		err := s.operate(ctx, tell, func(f *foreman) (*operation, error) {
 			op := f.op
 			if op == nil {
@@ -145,7 +145,7 @@ func (s *Supervisor) Replace(ctx context.Context, worker string, force bool, tel
 		}
 		if s.isOf(other, worker) && (other.err == nil || !other.isRecycling()) {
 			other.tellCut(tell)
-			return other.err // that was it
+			return other.err // the worker is replaced
 		}
 	}
 }
@@ -155,7 +155,7 @@ func (s *Supervisor) isOf(op *operation, worker string) bool {
 	return !op.isRoll() && s.place(op.only).name == worker
 }
 
-// replacement is the operation that replaces one worker.
+// replacement returns an operation that replaces one worker.
 func (f *foreman) replacement(worker string, force bool) (*operation, error) {
 	for number, t := range f.tenures {
 		switch {
@@ -201,7 +201,7 @@ func (s *Supervisor) operate(ctx context.Context, tell func(Progress), prepare f
 	}
 }
 
-// order has the foreman do something, and waits until it has.
+// order lets the foreman run do, and waits until it has.
 func (s *Supervisor) order(ctx context.Context, do func(*foreman)) error {
 	done := make(chan struct{})
 	select {
@@ -215,8 +215,8 @@ func (s *Supervisor) order(ctx context.Context, do func(*foreman)) error {
 	}
 }
 
-// Scale changes how many workers there should be. It returns at once; workers
-// come and go as Overview tells.
+// Scale changes the wanted number of workers. It returns at once; Overview tells how
+// workers come and go.
 func (s *Supervisor) Scale(n int) error {
 	o := s.settings()
 	most := min(maxPlaces-o.MaxSurge, maxPort-metricsOffset-o.StartPort+1-o.MaxSurge)
@@ -232,17 +232,17 @@ func (s *Supervisor) Scale(n int) error {
 			s.options.Logger.Info("scaling", "from", f.wanted, "to", n)
 		}
 		f.wanted = n
-		f.show(f.look()) // who asks at once finds what it has asked for
+		f.show(f.look()) // a caller that reads it at once finds the new number
 	})
 }
 
-// RollLimit is the longest time that a roll begun now can take: so many boots and
-// drains one after the other. One that is not over then is given up.
+// RollLimit is the longest time that a roll begun now can take: all its boots and
+// drains one after the other. A roll that takes longer is given up.
 func (s *Supervisor) RollLimit() time.Duration {
 	return s.rollLimit(max(s.Wanted(), s.occupied()))
 }
 
-// rollLimit is RollLimit for so many workers.
+// rollLimit is RollLimit for a number of workers.
 func (s *Supervisor) rollLimit(workers int) time.Duration {
 	o := s.settings()
 	return inTurn(workers, o.plan(s.Wanted()).atOnce(), o.entering()+o.leaving()) + rollSlack
@@ -254,9 +254,9 @@ func (s *Supervisor) ReplaceLimit() time.Duration {
 	return o.entering() + o.leaving()
 }
 
-// ScaleLimit is the longest time that it can take until there are n workers and
-// no others: new ones boot together, others leave in turn. What is being replaced
-// meanwhile is waited for, too.
+// ScaleLimit is the longest time that it can take until exactly n workers run: new ones
+// boot together, others leave one after the other. A replacement under way adds its
+// time.
 func (s *Supervisor) ScaleLimit(n int) time.Duration {
 	o := s.settings()
 	limit := o.entering() + inTurn(max(0, s.occupied()-n), o.MaxDraining, o.leaving())
@@ -276,14 +276,14 @@ func (s *Supervisor) occupied() (n int) {
 	return n
 }
 
-// inTurn is how long something takes that each of n workers does for so long, at
-// most atOnce of them together.
+// inTurn is the time that n workers take in turn if each takes each, at most atOnce of
+// them together.
 func inTurn(n, atOnce int, each time.Duration) time.Duration {
 	atOnce = max(1, atOnce)
 	return each * time.Duration((n+atOnce-1)/atOnce)
 }
 
-// entering is how long a worker may take until it serves, with its hook.
+// entering is the time that a worker may take until it serves, with its hook.
 func (o *Options) entering() time.Duration {
 	if len(o.Hooks.BeforeStart) > 0 {
 		return o.Hooks.Timeout + hookSlack + o.BootTimeout
@@ -291,7 +291,7 @@ func (o *Options) entering() time.Duration {
 	return o.BootTimeout
 }
 
-// leaving is how long a worker may take to drain and end, with its hook.
+// leaving is the time that a worker may take to drain and end, with its hook.
 func (o *Options) leaving() time.Duration {
 	limit := o.DrainTimeout + cutLimit + o.StopTimeout + killLimit
 	if len(o.Hooks.BeforeStop) > 0 {

@@ -3,44 +3,44 @@ package worker
 import "time"
 
 const (
-	// burnFor is how long a worker must be seen to compute without a pause to be
-	// ended for its run time. A handler that waits for an answer computes for
-	// moments, when it comes.
+	// burnFor is how long a worker must be seen to compute without a pause before it is
+	// ended for its run time. A handler that waits for answers computes only for
+	// moments.
 	burnFor = 6 * time.Second
-	// burnEvery is how often its CPU time is read meanwhile, which takes a look
-	// at every process of the machine.
+	// burnEvery is how often its CPU time is read meanwhile. Each time every process of
+	// the machine is looked at.
 	burnEvery = 2 * time.Second
-	// burnPart of one processor between two looks is computing. A thread that
-	// loops takes a whole one, and still an eighth where eight of them share it; a
-	// handler that waits, and runtimes that look around, take some hundredths.
+	// A worker computes if it used 1/burnPart of a processor since the last look. A
+	// thread that loops uses a whole one, and still an eighth where eight of them share
+	// it; a handler that waits, and a runtime's own threads, use some hundredths.
 	burnPart = 8
-	// calmPart of one processor is less than anything that loops gets, but on a
-	// machine that nobody can work on. Between the two nothing is decided.
+	// A worker is calm below 1/calmPart of a processor: a thread that loops gets more,
+	// except on a hopelessly overloaded machine. Between the two nothing is decided.
 	calmPart = 100
 )
 
-// burn is what a worker's goroutine remembers in order to tell whether its
-// process computes for too long, for one of two:
+// burn is what a worker's goroutine remembers to decide whether its process computes
+// for too long, in one of two cases:
 //
-//   - a call that was sent to its end and has not been answered with a byte. A
-//     stream that is being answered may live as long as it likes;
-//   - nobody, since the last call there ended: most callers have a deadline, and
-//     the handler that they leave behind is the one that loops (R5). Beside other
-//     calls such a handler cannot be told from the work on them.
+//   - for a call that was sent to its end and has not been answered with a byte. A
+//     stream that is being answered may go on for ever;
+//   - for nobody, since the last call there ended: most callers have a deadline, and
+//     the handler that they leave behind is the one that loops (R5). While other calls
+//     run there, such a handler cannot be told from the work on them.
 //
 // The zero value has seen nothing.
 type burn struct {
 	since  time.Time // when the call was sent, or the last one ended; zero: neither
-	nobody bool      // it is the latter
-	from   time.Time // of the first look in a row that saw it compute; zero if there is none
+	nobody bool      // the second case
+	from   time.Time // of the first look in a row that saw it compute; zero without one
 	last   time.Time // of the last look
 	ticks  int64     // CPU time of the group then
 
-	served uint64    // Work.Served when it was seen last
+	served uint64    // Work.Served at the last look
 	ended  time.Time // when that changed; zero if the worker has been calm since
 }
 
-// see takes in what the data plane sees.
+// see takes in the evidence of the data plane.
 func (b *burn) see(work Work, now time.Time) {
 	if work.Served != b.served {
 		b.served, b.ended = work.Served, now
@@ -56,8 +56,8 @@ func (b *burn) see(work Work, now time.Time) {
 			b.begin(work.Owed, false)
 		}
 	case mute && !work.Left.Before(b.since):
-		// The call was given up, and not a word has come since it was sent: what
-		// others wait for there is the same handler.
+		// The call was given up, and the worker has answered nothing since it was sent:
+		// other calls wait for the same handler.
 	case work.InFlight > 0:
 		b.begin(time.Time{}, false)
 	default:
@@ -71,8 +71,8 @@ func (b *burn) begin(since time.Time, nobody bool) {
 	}
 }
 
-// due reports whether the CPU time is to be read now: as soon as it can matter
-// for the limit, and not too often.
+// due reports whether the CPU time is to be read now: early enough for the limit, and
+// not too often.
 func (b *burn) due(limit time.Duration, now time.Time) bool {
 	wait := limit - burnFor
 	if b.nobody {
@@ -81,8 +81,8 @@ func (b *burn) due(limit time.Duration, now time.Time) bool {
 	return !b.since.IsZero() && now.Sub(b.since) >= wait && now.Sub(b.last) >= burnEvery
 }
 
-// look takes in the CPU time of the group, in clock ticks. A group that lost a
-// process has less than before; what it did meanwhile is not known.
+// look takes in the CPU time of the group, in clock ticks. If a process of the group has
+// ended the sum is less than before, and nothing is known of the time between.
 func (b *burn) look(ticks int64, now time.Time) {
 	used, all := ticks-b.ticks, int64(now.Sub(b.last)*ticksPerSecond/time.Second)
 	switch {
@@ -90,7 +90,7 @@ func (b *burn) look(ticks int64, now time.Time) {
 	case used < all/burnPart:
 		b.from = time.Time{}
 		if b.nobody && used >= 0 && used <= all/calmPart {
-			b.ended = time.Time{} // what computes later is something else
+			b.ended = time.Time{} // later computing has another cause
 		}
 	case b.from.IsZero():
 		b.from = b.last

@@ -28,7 +28,7 @@ const (
 	unlockedGrace = time.Minute
 )
 
-// socketDir are the unix places: one socket per worker in a directory that only
+// socketDir are the unix addresses: one socket per worker in a directory that only
 // this user can enter.
 //
 // Shape: BASE/cabrank-RANDOM/ (mode 0700) with the file "lock", held by flock
@@ -36,7 +36,7 @@ const (
 // with the process, so the directory of a dead predecessor can be told from
 // that of a living neighbor, and is removed by the next start.
 //
-// The metrics ports are not in it: they are the machine's, and during an upgrade
+// Metrics ports do not belong to the directory but to the machine: during an upgrade
 // the workers of the other cabrank have some of them (R20).
 type socketDir struct {
 	base    string
@@ -88,9 +88,8 @@ func (d *socketDir) create() (bool, error) {
 	return true, nil
 }
 
-// claim removes the socket that the worker's last life left, because bind
-// refuses a path that exists. The path is always the same; index is that of the
-// metrics port.
+// claim removes the socket that the worker's last process left, because bind refuses a
+// path that exists. The path is always the same; index is that of the metrics port.
 func (d *socketDir) claim(number, current int) (place, error) {
 	path, page := filepath.Join(d.path, socketName(number)), filepath.Join(d.path, pageName(number))
 	for _, old := range []string{path, page} {
@@ -112,18 +111,19 @@ func (d *socketDir) close() {
 	if d.lock == nil {
 		return
 	}
-	// What cannot be removed now is swept by the next start.
+	// The next start sweeps files that cannot be removed now.
 	_ = os.RemoveAll(d.path)
 	_ = d.lock.Close()
 }
 
 func socketName(number int) string { return "worker-" + strconv.Itoa(number+1) + ".sock" }
 
-// pageName is that of the socket for a metrics page. It is no longer than socketName.
+// pageName is the name of the socket for a metrics page. It is not longer than
+// socketName.
 func pageName(number int) string { return "page-" + strconv.Itoa(number+1) + ".sock" }
 
-// sweepSocketDirs removes directories of dead predecessors. Whatever is not
-// ours, or cannot be told, stays.
+// sweepSocketDirs removes directories of dead predecessors. Directories of others, and
+// those that may be in use, stay.
 func sweepSocketDirs(base string) {
 	// The pattern is well-formed, so there is no error to see.
 	paths, _ := filepath.Glob(filepath.Join(base, socketDirPrefix+"*"))
@@ -146,8 +146,8 @@ func sweepSocketDir(path string, changed time.Time) {
 	_ = os.RemoveAll(path)
 }
 
-// onlySockets reports whether a directory holds nothing but what a socketDir
-// puts there: somebody else's directory may have a name like ours.
+// onlySockets reports whether a directory holds only files of a socketDir: a directory
+// of another program may have a similar name.
 func onlySockets(path string) bool {
 	entries, err := os.ReadDir(path)
 	if err != nil {

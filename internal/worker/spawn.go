@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// errStopping says that no worker is started any more.
+// errStopping means that no worker is started any more.
 var errStopping = errors.New("stopping")
 
 // spawner starts every worker and every hook from one OS thread.
@@ -20,21 +20,21 @@ type spawner struct {
 	reaper   *reaper
 	stopping <-chan struct{} // closed when nothing is to be started any more
 	requests chan *spawning
-	errands  chan *spawning // of hooks; whoever sends here may wait
+	errands  chan *spawning // of hooks; a send here may block
 	stop     chan struct{}
 	done     chan struct{} // closed when the thread ends; nil before open
 }
 
-// spawning is one exec under way. Who asked for it either receives from result
-// or closes abandoned; what is started for nobody is killed.
+// spawning is one exec under way. Its requester either receives from result or closes
+// abandoned; a process whose request was abandoned is killed.
 type spawning struct {
 	cmd       *exec.Cmd
 	result    chan error
 	abandoned chan struct{}
-	late      bool // made although nothing else is any more
+	late      bool // made even during Stop
 }
 
-// newSpawner makes a spawner for so many workers, each of which has at most one
+// newSpawner makes a spawner for a number of workers, each of which has at most one
 // exec under way.
 func newSpawner(r *reaper, workers int, stopping <-chan struct{}) *spawner {
 	return &spawner{
@@ -89,7 +89,7 @@ func (s *spawner) start(request *spawning) error {
 	return explainExec(request.cmd.Path, s.reaper.start(request.cmd))
 }
 
-// spawn has cmd started in a process group of its own. It returns at once; the
+// spawn requests the start of cmd in a process group of its own. It returns at once; the
 // result may never come: an exec hangs as long as the file system under it.
 func (s *spawner) spawn(cmd *exec.Cmd) *spawning {
 	request := newSpawning(cmd)
@@ -102,9 +102,9 @@ func newSpawning(cmd *exec.Cmd) *spawning {
 	return &spawning{cmd: cmd, result: make(chan error), abandoned: make(chan struct{})}
 }
 
-// errand has the cmd of a hook started as spawn does and waits for it, no longer
-// than ctx. late ones are started also while Stop goes on. The exec of an errand
-// that ctx ended may go on for a while; what it starts is killed.
+// errand starts the cmd of a hook like spawn and waits for the result, no longer than
+// ctx. A late one is started even during Stop. After ctx ended the exec may go on for a
+// while; the process that it starts is killed.
 func (s *spawner) errand(ctx context.Context, cmd *exec.Cmd, late bool) error {
 	request := newSpawning(cmd)
 	request.late = late
@@ -122,8 +122,8 @@ func (s *spawner) errand(ctx context.Context, cmd *exec.Cmd, late bool) error {
 	}
 }
 
-// close ends the thread, and with it, by signal, whatever it started that is
-// still alive. It leaves an exec behind that hangs for longer than restLimit.
+// close ends the thread, and with it, by signal, all processes that it started. It
+// leaves an exec behind that hangs for longer than restLimit.
 func (s *spawner) close() {
 	close(s.stop)
 	if s.done == nil {

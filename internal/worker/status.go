@@ -16,17 +16,17 @@ const (
 	// Ready is a worker that the rank was told of by Registry.Up.
 	Ready
 	// Suspect is a worker that is up, but silent: it keeps its calls and gets no
-	// new ones until it says anything (R6).
+	// new ones until it answers (R6).
 	Suspect
 	// NotServing is a process that was ready and says NOT_SERVING, has failed
 	// three health checks in a row, or does not listen any more.
 	NotServing
 	// Stopped is a process in the kernel's state T (SIGSTOP).
 	Stopped
-	// Draining is a worker that gets no new calls and finishes those it has: it
-	// is replaced, or one too many.
+	// Draining is a worker that gets no new calls and finishes those that it has,
+	// because it is replaced or surplus.
 	Draining
-	// Stopping is a worker that was asked to end, by Stop or after its drain.
+	// Stopping is a worker that is being ended, by Stop or after its drain.
 	Stopping
 	// BackOff is a worker without a process, waiting for its next start.
 	BackOff
@@ -34,7 +34,7 @@ const (
 	// the next readiness, and comes back with the next exit unless the worker
 	// was ready for 60 s.
 	CrashLoop
-	// Vacant is a place without a worker: one of a spare, or of one too many.
+	// Vacant is a place without a worker: its spare or surplus worker has ended.
 	Vacant
 )
 
@@ -64,13 +64,13 @@ func (s State) String() string {
 	return "unknown"
 }
 
-// States returns every State, in order, for whoever shows one row per state.
+// States returns every State, in order, for tables with one row per state.
 func States() []State {
 	return []State{Starting, Ready, Suspect, NotServing, Stopped, Draining, Stopping, BackOff, CrashLoop, Vacant}
 }
 
 // Cause is why a worker is restarted. Its String is the value of the cause
-// label of cabrank_worker_restarts_total; there are no others than these.
+// label of cabrank_worker_restarts_total, which has no other values.
 type Cause uint8
 
 const (
@@ -80,14 +80,14 @@ const (
 	CauseSignal
 	// CauseBootTimeout is a process killed because it was not ready in time.
 	CauseBootTimeout
-	// CauseAddressTaken is a process killed because its address turned out to be
-	// somebody else's, also: the next one gets another.
+	// CauseAddressTaken is a process killed because another process listens on its
+	// address, too: the next one gets another address.
 	CauseAddressTaken
 	// CauseExecFailed is a process that could not be made: program not found,
 	// no free port, fork refused.
 	CauseExecFailed
 	// CauseHung is a process killed because it was silent and still for too long
-	// with calls in flight, or idle and deaf to three health checks (R6).
+	// with calls in flight, or idle without an answer to three health checks (R6).
 	CauseHung
 	// CauseHookFailed is a process that was not made because its hook
 	// before_start failed.
@@ -136,9 +136,9 @@ type Reason uint8
 const (
 	// ReasonRoll is a rolling restart.
 	ReasonRoll Reason = iota
-	// ReasonScale is a worker that was one too many.
+	// ReasonScale is a surplus worker.
 	ReasonScale
-	// ReasonDrain is a worker that somebody wanted to be replaced.
+	// ReasonDrain is a worker that was replaced by request (cabrank drain).
 	ReasonDrain
 	// ReasonFailed is a new worker of a replacement that was given up.
 	ReasonFailed
@@ -146,7 +146,7 @@ const (
 	ReasonCalls
 	// ReasonAge is a process that is as old as it may become.
 	ReasonAge
-	// ReasonMemory is a process group that holds more memory than it may.
+	// ReasonMemory is a process group with more memory than it may have.
 	ReasonMemory
 	// ReasonCgroupMemory is the largest worker of a control group that comes
 	// near its memory limit.
@@ -183,13 +183,13 @@ func Reasons() []Reason {
 	}
 }
 
-// Page is where the metrics page of a process may be: each was told to it.
+// Page is where the metrics page of a process may be: the process was told both.
 type Page struct {
 	Port   int    // of this machine
 	Socket string // path of a Unix socket; empty with tcp
 }
 
-// Status is what is known of one place, and of the worker in it, at one moment.
+// Status is the state of one place, and of the worker in it, at one moment.
 type Status struct {
 	Name     string        // "worker-1"
 	Index    int           // of the place, from 0
@@ -197,22 +197,22 @@ type Status struct {
 	PID      int           // leader of the process group; 0 without a process
 	Network  string        // "tcp" or "unix"; empty before the first start
 	Address  string        // as net.Dial takes it; kept while there is no process
-	Page     Page          // where its metrics page may be; the same
+	Page     Page          // where its metrics page may be; kept like Address
 	Restarts map[Cause]int // ends that led to a restart; the caller's own copy
 	Since    time.Time     // when State was entered
-	Reason   string        // why a worker that has a process does not serve; empty if it does, or just boots
-	LastExit string        // how the last process ended ("exit status 7"), why it was not ready in time, or why there was none
+	Reason   string        // why a worker with a process does not serve; empty if it serves or boots
+	LastExit string        // how the last process ended ("exit status 7"), why it was not ready in time, or why it was not made
 
-	Generation int            // of what it runs; each roll is one more
+	Generation int            // of its options; each roll adds one
 	Started    time.Time      // when the present process was started; zero without one
 	LastCause  Cause          // of the last of Restarts
-	Ends       map[Cause]int  // those of Restarts since the place was taken last; the caller's own copy
+	Ends       map[Cause]int  // the part of Restarts since the last Vacant; the caller's own copy
 	Retired    map[Reason]int // workers of this place that were ended on purpose; the caller's own copy
-	Cut        map[Reason]int // calls that were ended with them, because they did not end in time; the same
+	Cut        map[Reason]int // calls of these that did not end in time and were cut; the caller's own copy
 }
 
 // board holds the published Status of one worker. The worker's goroutine
-// writes, anybody reads.
+// writes it, any goroutine may read it.
 type board struct {
 	changed func() // called after a new state, without the lock
 

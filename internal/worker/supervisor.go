@@ -13,25 +13,24 @@ import (
 	"github.com/cabrank/cabrank/internal/sink"
 )
 
-// stuckAfter is how long a worker's goroutine may be silent before the
-// supervisor counts as stuck. It ticks every 250 ms and never blocks for more
-// than 1 s by itself; a machine that swaps makes it slower.
+// stuckAfter is how long a worker's goroutine may miss its beats before the supervisor
+// counts as stuck. The goroutine ticks every 250 ms and never blocks for more than 1 s
+// by itself; a machine that swaps makes it slower.
 const stuckAfter = 10 * time.Second
 
-// Supervisor keeps as many workers running as are wanted, and replaces them.
+// Supervisor keeps the wanted number of workers running, and replaces them.
 //
 // Shape: New, Start once, Stop; it cannot be started again.
 //
 // Concurrency: all methods may be called from any goroutine, Stop also while
 // Start runs. Inside, each worker's state belongs to one goroutine (worker.run),
-// which alone calls the Registry about it. The few things shared between
-// workers have locks of their own: places (ports.mu), leash.mu, reaper.mu,
-// that of the sink, board.mu. All are leaves except leash.mu, under which only the pipe
-// to the keeper is written (at most 100 ms). Nothing of the caller's is called
-// under a lock.
+// which alone calls the Registry about it. The few things that workers share have
+// locks of their own: addresses (ports.mu), leash.mu, reaper.mu, the sink's, board.mu.
+// All are leaves except leash.mu, under which only the pipe to the keeper is written (at
+// most 100 ms). No function of the caller is called under a lock.
 type Supervisor struct {
 	// Set by New, never changed.
-	options   Options // but for what settings has anew
+	options   Options // as New got them; see settings
 	began     time.Time
 	addresses addresses
 	reaper    *reaper
@@ -43,14 +42,14 @@ type Supervisor struct {
 
 	latest   atomic.Pointer[Options]  // see settings
 	overview atomic.Pointer[Overview] // written by the foreman
-	weights  atomic.Pointer[weights]  // written by weigh; nil while nobody asks
-	orders   chan func(*foreman)      // done by the foreman between two looks
+	weights  atomic.Pointer[weights]  // written by weigh; nil while no limit needs them
+	orders   chan func(*foreman)      // run by the foreman between two looks
 	nudge    chan struct{}            // capacity 1: a worker has something for the foreman
 
 	frozen   chan struct{} // closed by the first Freeze
 	stopping chan struct{} // closed by the first Stop
 	killing  chan struct{} // closed when the first context of a Stop ends
-	started  chan struct{} // closed when Start has done what it will do
+	started  chan struct{} // closed when Start has finished
 	ended    chan struct{} // closed when nothing is left
 
 	running   sync.WaitGroup // goroutines of worker.run, and the foreman
@@ -63,11 +62,11 @@ type Supervisor struct {
 
 	exposedOnce sync.Once     // of warnIfExposed
 	quietOnce   sync.Once     // of hintIfQuiet
-	sharedMark  atomic.Uint64 // of warnIfShared: what the last look found
-	sharedLook  atomic.Int64  // of warnIfShared: time since began of the last one; the greatest when it is told
+	sharedMark  atomic.Uint64 // of warnIfShared: a hash of the last look
+	sharedLook  atomic.Int64  // of warnIfShared: time since began of the last look; MaxInt64 after the warning
 
 	placesMu sync.Mutex
-	workers  []*worker // by number of their places; only ever longer
+	workers  []*worker // by number; it only grows
 
 	mu      sync.Mutex
 	begun   bool // Start was called
@@ -99,16 +98,15 @@ func New(options Options) (*Supervisor, error) {
 	return s, nil
 }
 
-// settings are the options of now: what is read anew whenever it is needed.
-// Others than those that Configure can change are in Supervisor.options, and
-// those that a process was started with in its version.
+// settings returns the present options. The options that Configure cannot change are
+// in Supervisor.options, and those that a process was started with in its version.
 func (s *Supervisor) settings() *Options { return s.latest.Load() }
 
-// Configure changes the options. What is about the watching and the replacement
-// of workers counts at once; what a process is started with (Command, …) counts
-// from the next roll on. Transport, Host, StartPort, Slots and what cabrank itself
-// is asked through (Output, Logger, Rank, Activity, Executable) stay as they were.
-// A changed Count is for Scale. The error is one line about one fault; nothing
+// Configure changes the options. Options for the watching and the replacement of
+// workers count at once; options with which a process is started (Command, …) count
+// from the next roll on. Transport, Host, StartPort, Slots, SlotsMost and the connections
+// to the rest of cabrank (Output, Logger, Rank, Activity, LastPage, Executable) stay as
+// they were. Count is changed by Scale. The error is one line about one fault; nothing
 // has changed then.
 func (s *Supervisor) Configure(options Options) error {
 	o := &s.options
@@ -123,11 +121,10 @@ func (s *Supervisor) Configure(options Options) error {
 	return nil
 }
 
-// Settings returns a copy of the options of now, for Configure to be given back
-// with changes.
+// Settings returns a copy of the present options, to be changed and given to Configure.
 func (s *Supervisor) Settings() Options { return *s.settings() }
 
-// place returns the worker of a place, which is made if nobody has ever had it.
+// place returns the worker with a number, and makes it if it does not exist yet.
 func (s *Supervisor) place(number int) *worker {
 	s.placesMu.Lock()
 	defer s.placesMu.Unlock()
@@ -137,14 +134,14 @@ func (s *Supervisor) place(number int) *worker {
 	return s.workers[number]
 }
 
-// places returns all places that anybody has ever had, by number.
+// places returns all workers that have ever existed, by number.
 func (s *Supervisor) places() []*worker {
 	s.placesMu.Lock()
 	defer s.placesMu.Unlock()
 	return slices.Clip(s.workers)
 }
 
-// wake has the foreman look around.
+// wake lets the foreman look around.
 func (s *Supervisor) wake() {
 	select {
 	case s.nudge <- struct{}{}:
@@ -153,12 +150,12 @@ func (s *Supervisor) wake() {
 }
 
 // Start starts the keeper and all workers and returns when worker-1's program
-// has been executed; nothing is ready yet then.
+// has been executed; no worker is ready yet then.
 //
-// Errors: the first exec failed, or there was no place for it (ports, socket
-// directory), or the keeper cannot run, or ctx or Stop ended the start. Nothing
-// is left running then. Later failures are retried and only logged. ctx bounds
-// the start, not the life of the workers.
+// Errors: the first exec failed, or it had no address (ports, socket directory), or the
+// keeper cannot run, or ctx or Stop ended the start. Nothing is left running then. Later
+// failures are retried and only logged. ctx bounds the start, not the life of the
+// workers.
 func (s *Supervisor) Start(ctx context.Context) error {
 	s.mu.Lock()
 	usable := !s.begun && !s.stopped
@@ -187,8 +184,8 @@ func (s *Supervisor) start(ctx context.Context) error {
 	if err := s.leash.open(); err != nil {
 		return err
 	}
-	// The first start is waited for: what is wrong with it, people should see at
-	// once. The foreman starts the others.
+	// Start waits for the first worker: its error should be seen at once. The foreman
+	// starts the others.
 	boss, first := newForeman(s), make(chan error, 1)
 	boss.start(0, first)
 	select {
@@ -204,20 +201,19 @@ func (s *Supervisor) start(ctx context.Context) error {
 	return nil
 }
 
-// Freeze ends every replacement of workers, and has none begin any more: Stop will
-// come as soon as their calls are over. Workers go on, and those that die come back:
-// calls may wait for them. It returns at once.
+// Freeze ends every replacement of workers, and no other begins any more: Stop will come
+// as soon as their calls are over. Workers go on, and those that die are restarted,
+// because calls may wait for them. It returns at once.
 func (s *Supervisor) Freeze() { s.coldOnce.Do(func() { close(s.frozen) }) }
 
 // Stop ends all workers: TERM to every group, KILL after Options.StopTimeout or
 // as soon as ctx ends. It returns when nothing is left: no worker, no keeper, no
 // socket directory, no goroutine, and the last output is written.
 //
-// It takes at most Hooks.Timeout (if there is a BeforeStop) + StopTimeout + 7 s
-// whatever a worker does; a process that the
-// kernel does not let die of KILL, an exec that hangs, and a reader of the
-// output that stalls are left behind. Calling it again waits for the same end,
-// and the first ctx that ends counts for all.
+// It takes at most Hooks.Timeout (with a BeforeStop) + StopTimeout + 7 s whatever a
+// worker does; a process that the kernel does not let die of KILL, an exec that hangs,
+// and a stalled reader of the output are left behind. A second call waits for the same
+// end, and the first ctx that ends counts for all.
 func (s *Supervisor) Stop(ctx context.Context) {
 	s.mu.Lock()
 	first := !s.stopped
@@ -254,15 +250,15 @@ func (s *Supervisor) shutDown(begun bool) {
 	s.addresses.close()
 }
 
-// Ports returns the ports that workers have, those of their metrics pages too.
+// Ports returns the ports of all workers and of their metrics pages.
 func (s *Supervisor) Ports() []int { return s.addresses.inUse() }
 
-// LinesDropped returns how many lines of workers were dropped because nobody took
-// what is written to Options.Output.
+// LinesDropped returns how many lines of workers were dropped because the writer of
+// Options.Output was too slow.
 func (s *Supervisor) LinesDropped() uint64 { return s.sink.Dropped() }
 
-// Avoid leaves ports to somebody else whose workers may not listen there yet, in
-// place of those of the call before.
+// Avoid leaves these ports to another cabrank, whose workers may not listen there yet.
+// They replace the ports of the last call.
 func (s *Supervisor) Avoid(ports []int) { s.addresses.avoid(ports) }
 
 // Workers returns the status of every place that ever had a worker, in order;
@@ -277,8 +273,8 @@ func (s *Supervisor) Workers() []Status {
 }
 
 // Alive is false only if the supervisor itself is stuck: if the foreman or the
-// goroutine of a worker has done nothing for 10 s, which a callback that hangs can
-// bring about, but no worker. For the liveness probe.
+// goroutine of a worker has done nothing for 10 s. A callback that hangs can cause
+// that, a worker cannot. For the liveness probe.
 func (s *Supervisor) Alive() bool {
 	now := time.Since(s.began)
 	if now-time.Duration(s.beat.Load()) > stuckAfter {

@@ -19,7 +19,7 @@ const (
 	// warmUpPause is the least time between two warm-up calls: unlike a health
 	// check they are work for the worker.
 	warmUpPause = 250 * time.Millisecond
-	// maxWarmUpAnswer bounds what is read of an answer nobody looks at.
+	// maxWarmUpAnswer bounds the answer, whose content is ignored.
 	maxWarmUpAnswer = 64 << 20
 )
 
@@ -55,8 +55,8 @@ func (w *WarmUp) complete() error {
 }
 
 // call makes one warm-up call. The error says why the worker is not warm, for
-// the log; unknown reports that the worker has no such method, which no waiting
-// will mend.
+// the log; unknown reports that the worker does not have the method, so that waiting
+// does not help.
 func (w *WarmUp) call(ctx context.Context, conn grpc.ClientConnInterface) (unknown bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, w.Timeout)
 	defer cancel()
@@ -71,13 +71,13 @@ func (w *WarmUp) call(ctx context.Context, conn grpc.ClientConnInterface) (unkno
 	return false, fmt.Errorf("warm-up: %s answered %v: %s", w.Method, code, status.Convert(err).Message())
 }
 
-// warm makes the warm-up call of a worker of which f was found, and returns f or why
+// warm makes the warm-up call of a worker after the good finding f, and returns f or why
 // the worker is not warm.
 func (p *prober) warm(ctx context.Context, f finding) finding {
 	cold := failed("warm-up: waiting for the answer of " + p.warmUp.Method)
 	cold.Said, cold.Asked = health.Fault, time.Now()
 	if !p.warmed {
-		p.warmed = true // a later attempt leaves the reason that the first one found
+		p.warmed = true // later attempts keep the reason of the first one
 		p.tell(ctx, cold)
 	}
 	unknown, err := p.warmUp.call(ctx, p.asker.Conn())
@@ -89,8 +89,8 @@ func (p *prober) warm(ctx context.Context, f finding) finding {
 	return cold
 }
 
-// hearWarmUp tells once that the warm-up method does not exist: it is a fault of
-// the configuration, or of what was deployed, and no restart will mend it.
+// hearWarmUp logs once that the warm-up method does not exist: that is a fault of the
+// configuration or of the deployed version, and a restart does not help.
 func (w *worker) hearWarmUp(f finding) {
 	method := w.tenure.version.options.WarmUp.Method
 	switch {

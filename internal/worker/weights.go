@@ -8,18 +8,18 @@ import (
 	"github.com/cabrank/cabrank/internal/cgroup"
 )
 
-// weighEvery is how often the memory of workers is read while a limit asks for
-// it: one small file for each process of the machine, some 15 us each.
+// weighEvery is how often the memory of workers is read while a limit needs it: one small
+// file for each process of the machine, some 15 us each.
 const weighEvery = 5 * time.Second
 
-// weights are what workers held in memory at the last look. Nil is unknown.
+// weights are the memory of workers at the last look. Nil is unknown.
 type weights struct {
 	at          time.Time     // when the look began
 	groups      map[int]int64 // bytes, by process group
 	used, limit int64         // of the control group; 0 without a limit
 }
 
-// of returns the bytes that a group holds, 0 if nobody knows.
+// of returns the bytes of a group, 0 if they are not known.
 func (w *weights) of(group int) int64 {
 	if w == nil {
 		return 0
@@ -27,15 +27,15 @@ func (w *weights) of(group int) int64 {
 	return w.groups[group]
 }
 
-// crowd reports whether the control group is too full, by a look that began after
-// the last replacement ended: what that one has freed must show first.
+// crowd reports whether the control group is too full, by a look that began after the
+// last replacement ended: the memory that it has freed must show first.
 func (w *weights) crowd(r Recycle, replaced time.Time) bool {
 	return w != nil && w.at.After(replaced) && r.crowded(w.used, w.limit)
 }
 
-// weigh is the goroutine that reads the memory of the workers. It has one of its
-// own because the kernel may make a reader wait for a process that is short of
-// memory. It ends with Stop.
+// weigh is the body of the goroutine that reads the memory of the workers. It is separate
+// because the kernel may make the reader wait for a process that is short of memory. It
+// ends with Stop.
 func (s *Supervisor) weigh() {
 	tick := time.NewTicker(weighEvery)
 	defer tick.Stop()
@@ -63,7 +63,7 @@ func (s *Supervisor) weigh() {
 	}
 }
 
-// readWeights looks at all workers that are ready or were.
+// readWeights reads the memory of all workers that have been ready.
 func (s *Supervisor) readWeights() *weights {
 	var groups []int
 	for _, w := range s.places() {

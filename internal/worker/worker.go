@@ -16,24 +16,24 @@ import (
 
 const (
 	// tickEvery is how often a worker's goroutine shows that it is alive, and
-	// looks whether its process is stopped or overdue (R6: out of the rank
+	// checks whether its process is stopped or overdue (R6: out of the rank
 	// within a second).
 	tickEvery = 250 * time.Millisecond
 	// endPoll is how often the rest of a group is looked for after its leader
 	// has left, while Stop waits.
 	endPoll = 50 * time.Millisecond
 	// slowBoot is the age at which the log tells why a worker is not ready, or
-	// half of the boot timeout if that is less: who listens on a wrong port
-	// should not wait a minute for the hint.
+	// half of the boot timeout if that is less: the hint about a wrong port should
+	// not take a minute.
 	slowBoot = 10 * time.Second
 )
 
-// noBeat in worker.beat says that no beat is due: the goroutine has not begun
+// noBeat in worker.beat means that no beat is due: the goroutine has not begun
 // or has ended.
 const noBeat = math.MaxInt64
 
-// worker is one place in the supervisor: a name whose processes come and go. One
-// tenure after the other has it, with times between them in which it is vacant.
+// worker is one place in the supervisor: a name whose processes come and go. It has
+// one tenure after the other; between them it is vacant.
 type worker struct {
 	// Set by newWorker, never changed.
 	s      *Supervisor
@@ -45,7 +45,7 @@ type worker struct {
 	// Owned by the goroutine of run, of which there is one at a time; no lock.
 	tenure  *tenure
 	index   int    // of the current address
-	faulty  string // method of a warm-up call of which the log has told that there is none
+	faulty  string // warm-up method that the log has reported as missing
 	backOff backOff
 	tick    *time.Ticker
 
@@ -77,7 +77,7 @@ func (w *worker) occupy(t *tenure) {
 	w.tenure, w.backOff = t, backOff{}
 	w.board.change(func(s *Status) {
 		s.State, s.Generation = Starting, t.version.generation
-		s.Ends, s.LastExit, s.Reason = make(map[Cause]int), "", "" // those of who was here before are not its own
+		s.Ends, s.LastExit, s.Reason = make(map[Cause]int), "", "" // they belong to the tenure before
 	})
 }
 
@@ -98,9 +98,8 @@ func (w *worker) vacate() {
 	w.board.change(func(s *Status) { s.State, s.PID, s.Started = Vacant, 0, time.Time{} })
 }
 
-// run makes one life after the other until Stop or the end of the tenure. first,
-// if not nil, gets the result of the first exec; if that failed there is no
-// second.
+// run starts one process after the other until Stop or the end of the tenure. first,
+// if not nil, gets the result of the first exec; if that failed run returns.
 func (w *worker) run(t *tenure, first chan<- error) {
 	w.tick = time.NewTicker(tickEvery)
 	defer w.vacate()
@@ -135,8 +134,8 @@ func (w *worker) run(t *tenure, first chan<- error) {
 	}
 }
 
-// faultOf is what makes the first start the last: all that is wrong with it, but
-// for a hook that was made and failed. It may wait for a database.
+// faultOf returns the error after which the first start is not tried again: every error
+// but that of a hook which ran and failed. That hook may wait for a database.
 func faultOf(err error) error {
 	var hook *hookError
 	if errors.As(err, &hook) && hook.made && !errors.Is(err, errStopping) {
@@ -153,15 +152,15 @@ func causeOf(err error) Cause {
 	return CauseExecFailed
 }
 
-// ending is how a life ended, or why there was none.
+// ending is how a process ended, or why it was not made.
 type ending struct {
 	cause  Cause
 	how    string
-	hint   string        // what else it may have been
+	hint   string        // what else may have ended it
 	served time.Duration // since it was ready first
 }
 
-// begin publishes a new life.
+// begin publishes a new process.
 func (w *worker) begin(l *life) {
 	w.log.Debug("worker started", "pid", l.group, "address", l.place.address)
 	w.board.change(func(s *Status) {
@@ -171,8 +170,8 @@ func (w *worker) begin(l *life) {
 	})
 }
 
-// live watches a process until it has exited and is buried, or until Stop or the
-// end of the tenure has ended it; over reports the latter two.
+// live watches a process until it has exited and nothing is left of it, or until Stop or
+// the end of the tenure has ended it; over reports the latter two.
 func (w *worker) live(l *life) (end ending, over bool) {
 	for {
 		select {
@@ -205,7 +204,7 @@ func (w *worker) live(l *life) (end ending, over bool) {
 	}
 }
 
-// hearBlind says once that listeners are not checked.
+// hearBlind logs once that listeners are not checked.
 func (w *worker) hearBlind(f finding) {
 	if !f.blind {
 		return
@@ -215,13 +214,13 @@ func (w *worker) hearBlind(f finding) {
 	})
 }
 
-// look finds out what no message tells: a process stopped by a signal, one that
-// does not listen any more, is silent for too long, or takes too long to boot.
+// look finds out what no message tells: whether the process is stopped by a signal, does
+// not listen any more, is silent for too long, or takes too long to boot.
 func (w *worker) look(l *life) {
 	now, work := time.Now(), w.activity()
 	w.s.ooms.look(now)
 	if l.wasSuspended(now) {
-		return // what has come meanwhile is heard first
+		return // first hear the findings that have come meanwhile
 	}
 	l.judge.Timeout = w.s.settings().HangTimeout
 	w.lookIfStopped(l, now)
@@ -245,8 +244,8 @@ func (w *worker) look(l *life) {
 	}
 }
 
-// lookIfStopped notes whether the process is stopped by a signal. One that nobody
-// continues for the hang timeout is replaced: its calls wait for nothing (R6).
+// lookIfStopped notes whether the process is stopped by a signal. A process that stays
+// stopped for the hang timeout is replaced: its calls wait for nothing (R6).
 func (w *worker) lookIfStopped(l *life, now time.Time) {
 	was := l.stopped
 	l.stopped = allStopped(l.watched)
@@ -276,9 +275,9 @@ func (w *worker) checkHang(l *life) {
 	}
 }
 
-// checkListener takes a worker out whose server has died while its leader, a
-// shell or a supervisor of its own, lives on (R6: within a second). Another
-// server may come, for which it has as long as for its first one.
+// checkListener takes a worker out of the rank when its server has died while the
+// leader, a shell or another supervisor, lives on (R6: within a second). The worker may
+// start another server, and has the boot timeout for that.
 func (w *worker) checkListener(l *life, now time.Time) {
 	if l.waiting || l.gone() || !deserted(l.group, l.watched) {
 		return
@@ -291,9 +290,9 @@ func (w *worker) checkListener(l *life, now time.Time) {
 		l.judge = w.newJudge(l.group)
 		l.judge.Reason = err.Error()
 		l.watched = []int{l.group}
-		l.prober.orders <- bootAgain // it holds one at most, and looks when its question has ended
+		l.prober.orders <- bootAgain // the prober reads it when its present question has ended
 	case len(owners) > 0:
-		l.watched = owners // the server has replaced its processes
+		l.watched = owners // the server now runs in other processes
 	}
 }
 
@@ -309,7 +308,7 @@ func (w *worker) checkBoot(l *life, now time.Time) {
 	}
 }
 
-// doom kills a process that will not serve any more. live sees its end.
+// doom kills a process for a cause. live sees its end.
 func (w *worker) doom(l *life, cause Cause) {
 	if l.doomed {
 		return
@@ -321,7 +320,7 @@ func (w *worker) doom(l *life, cause Cause) {
 	kill(l.group)
 }
 
-// settle tells the rank what has changed.
+// settle tells the rank and the board what has changed.
 func (w *worker) settle(l *life) {
 	able := l.judge.Serving && !l.stopped && !l.doomed && !l.gone()
 	switch {
@@ -345,7 +344,7 @@ func (w *worker) settle(l *life) {
 	w.board.change(func(s *Status) { s.State, s.Reason = state, reason })
 }
 
-// welcome does what is due when a process is ready for the first time.
+// welcome does the work that is due when a process is ready for the first time.
 func (w *worker) welcome(l *life) {
 	if l.welcomed {
 		return
@@ -356,7 +355,7 @@ func (w *worker) welcome(l *life) {
 	w.hookAfterReady(l)
 }
 
-// tellSuspicion tells the rank and the log of a worker that is up whether it is suspect.
+// tellSuspicion tells the rank and the log whether a worker that is up is suspect.
 func (w *worker) tellSuspicion(l *life) {
 	if !l.up {
 		return
@@ -372,7 +371,7 @@ func (w *worker) tellSuspicion(l *life) {
 		}
 	}
 	if turns := l.judge.TurnsAway(); turns != l.toldTurns {
-		l.toldTurns = turns // which the relay sees to
+		l.toldTurns = turns // the relay acts on it
 		if turns {
 			w.log.Warn("worker turns calls away and gets one only now and then", "pid", l.group, "reason", health.TurnsAway)
 		} else {
@@ -381,7 +380,7 @@ func (w *worker) tellSuspicion(l *life) {
 	}
 }
 
-// activity is what the data plane sees of the worker now.
+// activity is the present evidence of the data plane about the worker.
 func (w *worker) activity() Work { return w.s.options.Activity.Activity(w.name) }
 
 // rest waits before the next start and reports false if Stop or the end of the
@@ -420,7 +419,7 @@ func (w *worker) rest(end ending) bool {
 	}
 }
 
-// place claims the address for the next life.
+// place claims the address for the next process.
 func (w *worker) place() (place, error) {
 	at, err := w.s.addresses.claim(w.number, w.index)
 	switch {
@@ -437,7 +436,7 @@ func (w *worker) place() (place, error) {
 	return at, err
 }
 
-// home names the ports of the worker's own, one of which is taken.
+// home names the worker's own ports, one of which is taken.
 func (w *worker) home() string {
 	port := w.s.options.StartPort + w.number
 	if w.s.options.Transport == "unix" {
@@ -446,7 +445,8 @@ func (w *worker) home() string {
 	return fmt.Sprintf("%d or %d", port, port+metricsOffset)
 }
 
-// placed says where a worker is now: with unix its port is that of the metrics page.
+// placed returns the log attributes of an address: with unix, the port of the metrics
+// page.
 func (w *worker) placed(at place) []any {
 	if at.network == "unix" {
 		return []any{"metrics_port", at.metricsPort}
@@ -477,7 +477,7 @@ func (w *worker) awaitSpawn(request *spawning) error {
 	}
 }
 
-// looping returns CrashLoop in place of state while that is what it is.
+// looping returns CrashLoop while the worker is in a crash loop, else state.
 func (w *worker) looping(state State) State {
 	if w.backOff.looping {
 		return CrashLoop
