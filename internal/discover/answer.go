@@ -36,8 +36,8 @@ func newReader(records []record, asked dnsmessage.Question) *reader {
 	return r
 }
 
-// hold takes in for how long a record holds. A time with the sign bit counts as
-// none (RFC 2181, 8).
+// hold lowers the reply's TTL to that of a record. A TTL with the sign bit set counts as
+// zero (RFC 2181, 8).
 func (r *reader) hold(seconds uint32) {
 	ttl := time.Duration(seconds) * time.Second
 	if seconds > 1<<31-1 {
@@ -63,8 +63,8 @@ func (r *reader) read(records []record, kind dnsmessage.Type) {
 	}
 }
 
-// readExtra takes the addresses of services' targets, which servers may send
-// along (RFC 2782).
+// readExtra takes the addresses of the services' targets, which servers may send
+// with the answer (RFC 2782).
 func (r *reader) readExtra(records []record) {
 	if len(r.reply.services) == 0 {
 		return
@@ -81,15 +81,15 @@ func (r *reader) readExtra(records []record) {
 	}
 }
 
-// callable reports whether calls can be sent to an address. The unspecified address
-// is what filters answer for names that they block, and a connection to it would
-// reach this machine.
+// callable reports whether calls can be sent to an address. Filters answer with the
+// unspecified address for names that they block, and a connection to it would reach
+// this machine.
 func callable(address netip.Addr) bool {
-	noZone := address.Is6() && address.IsLinkLocalUnicast() // it would need one
+	noZone := address.Is6() && address.IsLinkLocalUnicast() // it would need a zone
 	return address.IsValid() && !noZone && !address.IsUnspecified() && !address.IsMulticast()
 }
 
-// negativeTTL is for how long it holds that there is nothing (RFC 2308, 5).
+// negativeTTL is the TTL of an answer without records (RFC 2308, 5).
 func negativeTTL(m *message) time.Duration {
 	for _, record := range m.authority {
 		if record.kind == dnsmessage.TypeSOA {

@@ -6,13 +6,14 @@ import (
 	"time"
 )
 
-// claim is what the upstreams want of one endpoint.
+// claim is the wish of the upstreams for one endpoint.
 type claim struct {
 	wish wish
 	from []string
 }
 
-// arrange brings the members in line with what is named. Roster.mu is held.
+// arrange adds, changes and removes members so that they match the upstreams. Roster.mu
+// is held.
 func (r *Roster) arrange() {
 	if r.ctx.Err() != nil {
 		return
@@ -41,8 +42,8 @@ func (r *Roster) arrange() {
 	r.full = left > 0
 }
 
-// claims gathers what is wanted, by the name of the endpoint. An endpoint that
-// one upstream wants to serve and another to stand by serves.
+// claims gathers the claims, by the name of the endpoint. An endpoint that one upstream
+// wants to serve and another one to stand by serves.
 func (r *Roster) claims() map[string]claim {
 	claims := make(map[string]claim)
 	add := func(name string, w wish, n *named) {
@@ -70,9 +71,9 @@ func (r *Roster) claims() map[string]claim {
 	return claims
 }
 
-// tier returns which tier of the targets gets the calls: the lowest of which any
-// endpoint may take calls, as far as is known; if there is none, the lowest (RFC
-// 2782, priority). targets are sorted by it.
+// tier returns the tier of the targets that gets the calls: the lowest one with an
+// endpoint that may take calls, as far as is known; without such an endpoint, the
+// lowest (RFC 2782, priority). targets are sorted by tier.
 func (r *Roster) tier(n *named) uint16 {
 	for _, t := range n.targets {
 		if m, known := r.members[n.entry.endpoint(t)]; !known || m.hopeful {
@@ -85,7 +86,7 @@ func (r *Roster) tier(n *named) uint16 {
 	return n.targets[0].tier
 }
 
-// tiered reports whether it matters to the members of which tier who is well.
+// tiered reports whether the health of one member can change the tier that gets calls.
 func (r *Roster) tiered() bool {
 	return slices.ContainsFunc(r.entries, func(n *named) bool {
 		last := len(n.targets) - 1
@@ -93,7 +94,7 @@ func (r *Roster) tiered() bool {
 	})
 }
 
-// enlist makes a member and sets it to work.
+// enlist makes a member and starts it.
 func (r *Roster) enlist(name string, c claim) {
 	m := newMember(r, name)
 	m.wish, m.from = c.wish, c.from
@@ -101,7 +102,7 @@ func (r *Roster) enlist(name string, c claim) {
 	r.running.Go(func() { m.run(r.ctx) }) // ended by Stop, or when it has left
 }
 
-// claim tells a member what is wanted of it. Roster.mu is held.
+// claim gives a member a new claim. Roster.mu is held.
 func (m *member) claim(c claim) {
 	m.from = c.from
 	if m.wish != c.wish {
@@ -110,24 +111,23 @@ func (m *member) claim(c claim) {
 	}
 }
 
-// rouse has the member look at what is wanted.
+// rouse makes the member look at its wish.
 func (m *member) rouse() {
 	select {
 	case m.wake <- struct{}{}:
-	default: // it will look
+	default: // it will look anyway
 	}
 }
 
-// orders returns what is wanted of a member, and whether the operator has taken
-// it out.
+// orders returns the wish for a member, and whether the operator has taken it out.
 func (r *Roster) orders(m *member) (wish, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return m.wish, m.held
 }
 
-// note publishes the state of a member. If it matters to the others, they learn
-// of it.
+// note publishes the state of a member. The members are arranged again if that changes
+// which tier gets calls.
 func (r *Roster) note(m *member, state State, why string, hopeful bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -143,7 +143,7 @@ func (r *Roster) note(m *member, state State, why string, hopeful bool) {
 	}
 }
 
-// fell has the names looked up again that stand for an endpoint that has failed.
+// fell looks up again the names of an endpoint that has failed.
 func (r *Roster) fell(m *member) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -154,8 +154,8 @@ func (r *Roster) fell(m *member) {
 	}
 }
 
-// retire removes a member, unless it is wanted again, and reports whether it has
-// gone.
+// retire removes a member, unless it is wanted again. It reports whether the member is
+// removed.
 func (r *Roster) retire(m *member) bool {
 	if wanted, _ := r.orders(m); wanted != leave {
 		return false

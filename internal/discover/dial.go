@@ -9,12 +9,12 @@ import (
 	"strings"
 )
 
-// secureNetwork is that of endpoints that speak TLS. Their addresses are HOST:PORT, or
-// IP:PORT/HOST where HOST was looked up.
+// secureNetwork is the network of endpoints that speak TLS. Their addresses are
+// HOST:PORT, or IP:PORT/HOST where HOST was looked up.
 const secureNetwork = "tls"
 
-// Dial connects to an endpoint that speaks TLS. It has to show a certificate by config, and
-// to agree on HTTP/2. An error is one line.
+// Dial connects to an endpoint that speaks TLS. The endpoint has to show a certificate
+// that config accepts, and to agree on HTTP/2. An error is one line.
 func Dial(ctx context.Context, network, address string, config func(host string) *tls.Config) (net.Conn, error) {
 	if network != secureNetwork {
 		return nil, net.UnknownNetworkError(network)
@@ -32,7 +32,7 @@ func Dial(ctx context.Context, network, address string, config func(host string)
 	}
 	secure := tls.Client(nc, config(host))
 	if err := shake(ctx, secure); err != nil {
-		_ = nc.Close() // the first error tells
+		_ = nc.Close() // the first error counts
 		return nil, err
 	}
 	return secure, nil

@@ -19,7 +19,7 @@ const (
 	byService
 )
 
-// entry is one upstream, taken apart.
+// entry is one upstream, parsed.
 type entry struct {
 	text string // as it was written: its identity
 	form form
@@ -27,11 +27,11 @@ type entry struct {
 	port uint16 // only byAddress
 }
 
-// tlsMark is before what speaks TLS.
+// tlsMark begins an upstream that speaks TLS.
 const tlsMark = "tls:"
 
-// endpoint names the endpoint at one of the targets. One that speaks TLS has to show a
-// certificate for the name that was looked up.
+// endpoint returns the name of the endpoint at a target. An endpoint that speaks TLS has
+// to show a certificate for the name that was looked up.
 func (e *entry) endpoint(t target) string {
 	if strings.HasPrefix(e.text, tlsMark) {
 		return tlsMark + t.address.String() + "/" + e.name
@@ -39,8 +39,7 @@ func (e *entry) endpoint(t target) string {
 	return t.address.String()
 }
 
-// parse takes an upstream apart. What it refuses package config has refused
-// before, with better words.
+// parse parses an upstream. Package config refuses bad ones before, with better words.
 func parse(text string) (entry, error) {
 	if name, found := strings.CutPrefix(text, "srv:"); found {
 		if name == "" {
@@ -66,8 +65,7 @@ func parse(text string) (entry, error) {
 	return entry{text: text, form: byAddress, name: rest[:at], port: uint16(port)}, nil
 }
 
-// split tells the network and the address to dial from the written form of an
-// address.
+// split returns the network and the address to dial for an address as it is written.
 func split(address string) (network, target string) {
 	if path, isUnix := strings.CutPrefix(address, "unix:"); isUnix {
 		return "unix", path

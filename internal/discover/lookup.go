@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	// maxAddresses bounds the endpoints of one name. The rest of a longer answer
-	// is not used.
+	// maxAddresses bounds the endpoints of one name. The rest of a longer answer is
+	// ignored.
 	maxAddresses = 1000
 	// maxQuestions bounds the questions of one lookup that are under way at a
 	// time: service records may have a thousand targets.
@@ -25,57 +25,57 @@ const (
 	maxKept = 4 * maxAddresses
 )
 
-// question is one that a name server can be asked.
+// question is a question for a name server.
 type question struct {
 	name string          // ends in a dot
 	kind dnsmessage.Type // A, AAAA or SRV
 }
 
-// reply is what name servers say to a question: of its three kinds of content
-// only that of the question's kind, and nothing if there is no such name or
-// nothing of that kind.
+// reply is the answer of name servers to a question: addresses, or services with the
+// addresses that came with them. It is empty if the name does not exist or has no
+// records of the question's kind.
 type reply struct {
 	addresses []netip.Addr
 	services  []service
 	extra     map[string][]netip.Addr // addresses of services' targets that came with them
-	ttl       time.Duration           // how long it holds, also that there is nothing
+	ttl       time.Duration           // also of an empty reply
 }
 
-// service is one target of a service record. Its weight is not used: how many
-// calls an endpoint gets is for its free slots to say.
+// service is one target of a service record. Its weight is not used: the free slots of
+// an endpoint decide how many calls it gets.
 type service struct {
 	priority uint16
 	port     uint16
-	target   string // ends in a dot; "." says that there is no such service
+	target   string // ends in a dot; "." means that the service does not exist
 }
 
 // resolver answers questions. Both methods may be called at the same time.
 type resolver interface {
-	// names returns what a name may stand for, in the order in which to try, each
-	// with a dot at its end.
+	// names returns the full names to try for a name, in order, each with a dot at its
+	// end.
 	names(name string) []string
-	// ask puts a question. The error says that nobody could answer it, which
-	// proves nothing.
+	// ask asks a question. The error means that no server could answer it, which proves
+	// nothing about the name.
 	ask(ctx context.Context, q question) (reply, error)
 }
 
-// target is an endpoint that a name stands for. Those of the lowest tier get the
-// calls while any of them can be reached.
+// target is an endpoint of a name. The targets of the lowest tier get the calls while
+// one of them can be reached.
 type target struct {
 	address netip.AddrPort
 	tier    uint16 // priority of the service record; 0 for others
 }
 
-// outcome is what came of a lookup. Its String is the value of the label result
-// of cabrank_dns_lookups_total.
+// outcome is how a lookup ended. Its String is the value of the label result of
+// cabrank_dns_lookups_total.
 type outcome uint8
 
 const (
-	// answered: there are addresses, and all questions were answered.
+	// answered: all questions were answered, and the name has addresses.
 	answered outcome = iota
-	// empty: there is no such name, or it has no address.
+	// empty: the name does not exist, or has no address.
 	empty
-	// failed: some question was not answered. What is not known is as it was.
+	// failed: some question was not answered. Its last answer stays.
 	failed
 )
 
@@ -91,18 +91,18 @@ func (o outcome) String() string {
 	return "unknown"
 }
 
-// result is what one lookup told.
+// result is the result of one lookup.
 type result struct {
 	outcome outcome
-	targets []target      // sorted, without repeats; with failed those that are known
-	ttl     time.Duration // how long it holds; negative if no question was answered
+	targets []target      // sorted, without repeats; after failed, the known ones
+	ttl     time.Duration // negative if no question was answered
 	left    int           // addresses beyond maxAddresses, which are not in targets
 	err     error         // with failed
 }
 
-// lookup finds out what one name stands for, again and again. It remembers the
-// last answer to each question, for the time when there is none: a server that
-// fails on AAAA alone, or on one target of twenty, must not cost endpoints.
+// lookup looks up one name again and again. It remembers the last answer to each
+// question for a time when no answer comes: a server that fails only on AAAA, or on one
+// target of twenty, must not cost endpoints.
 //
 // Concurrency: a lookup belongs to one goroutine.
 type lookup struct {
@@ -120,19 +120,19 @@ type round struct {
 	resolver resolver
 	old      map[question]reply
 
-	mu   sync.Mutex // guards what follows
+	mu   sync.Mutex // guards the fields below
 	kept map[question]reply
 	ttl  time.Duration // least so far; negative before the first
 	err  error         // the first
 }
 
-// run asks all there is to ask.
+// run asks all questions of the name.
 func (l *lookup) run(ctx context.Context) result {
 	r := &round{resolver: l.resolver, old: l.kept, kept: make(map[question]reply), ttl: -1}
 	var targets []target
 	for _, name := range l.resolver.names(l.entry.name) {
-		// The first name that has an answer counts. One that nobody can tell
-		// about ends the search: the next may be a stranger's.
+		// The first full name with an answer counts. One that no server can tell about
+		// ends the search: the next one may belong to a stranger.
 		if targets = r.find(ctx, l.entry, name); len(targets) > 0 || r.err != nil {
 			break
 		}
@@ -154,7 +154,7 @@ func (l *lookup) run(ctx context.Context) result {
 	return found
 }
 
-// remember keeps what a round was told, and of earlier ones what it could not ask.
+// remember keeps the answers of a round, and after a failure also earlier ones.
 func (l *lookup) remember(r *round) {
 	if r.err != nil && len(l.kept) <= maxKept {
 		maps.Copy(l.kept, r.kept)
@@ -194,7 +194,7 @@ func (r *round) findService(ctx context.Context, name string) []target {
 	return targets
 }
 
-// fill finds the addresses of the hosts that came without, a few at a time.
+// fill looks up the addresses of the hosts that have none yet, a few at a time.
 func (r *round) fill(ctx context.Context, hosts map[string][]netip.Addr) {
 	var (
 		running sync.WaitGroup
@@ -232,7 +232,7 @@ func (r *round) addresses(ctx context.Context, name string) []netip.Addr {
 	return slices.Concat(v4.addresses, v6.addresses)
 }
 
-// ask puts one question. If nobody can answer it the last answer stands.
+// ask asks one question. If no server can answer it the last answer stays.
 func (r *round) ask(ctx context.Context, q question) reply {
 	said, err := r.resolver.ask(ctx, q)
 	r.mu.Lock()

@@ -12,10 +12,10 @@ import (
 
 const (
 	// lookEvery is how often an endpoint is looked at: whether it is to be asked,
-	// has spoken, or has ended its last call.
+	// has answered, or has ended its last call.
 	lookEvery = 250 * time.Millisecond
-	// cutGrace is how long calls that were cut may take to be answered: one in the
-	// middle of a message is given a second for the rest of it.
+	// cutGrace is how long calls that were cut may take to be answered: a call in the
+	// middle of a message has a second for the rest of it.
 	cutGrace = 1500 * time.Millisecond
 )
 
@@ -24,11 +24,11 @@ type wish uint8
 
 const (
 	serve   wish = iota // take calls if it can
-	standBy             // be ready to
-	leave               // end the calls that run and go
+	standBy             // be ready to take calls
+	leave               // end its calls and go
 )
 
-// asker is check.Asker and its connection, for tests to replace.
+// asker is check.Asker and its connection. Tests replace it.
 type asker interface {
 	Line() line
 	Configure(interval, timeout time.Duration)
@@ -37,7 +37,7 @@ type asker interface {
 	Close()
 }
 
-// lane is the asker of the real world.
+// lane is the asker outside tests.
 type lane struct{ *check.Asker }
 
 // Line implements asker.
@@ -50,8 +50,8 @@ func openLane(o check.Options) (asker, error) {
 
 // member is one endpoint, for as long as any upstream names it.
 //
-// Concurrency: what the comments do not give away belongs to the goroutine of
-// run.
+// Concurrency: the fields belong to the goroutine of run, except where the comments say
+// otherwise.
 type member struct {
 	// Set by the roster, never changed.
 	roster           *Roster
@@ -62,9 +62,9 @@ type member struct {
 
 	// Guarded by Roster.mu.
 	wish    wish
-	held    bool     // by the operator: gets no calls
+	held    bool     // the operator has taken it out: it gets no calls
 	from    []string // upstreams that name it
-	hopeful bool     // it may be that it can take calls: nothing speaks against it yet
+	hopeful bool     // it may be able to take calls: no evidence speaks against it
 	state   State
 	since   time.Time
 	reason  string
@@ -75,20 +75,20 @@ type member struct {
 
 	lane    asker
 	rhythm  *Times    // of the lane
-	tried   bool      // it has been reached, or not
+	tried   bool      // the first attempt to connect has ended
 	judged  bool      // it is known whether it can take calls, or was once
-	reached bool      // the connection stands, or has ended just now
-	stoodAt time.Time // when it was made
-	lostAt  time.Time // when it has ended; zero: it stands
-	lost    string    // why it does not
+	reached bool      // the connection is up, or has ended just now
+	stoodAt time.Time // when the connection was made
+	lostAt  time.Time // when it ended; zero: it is up
+	lost    string    // why it is not up
 	asking  bool
 	last    health.Answer
 	judge   health.Judge
 
 	up      bool      // Registry.Up was the last call
-	toldOf  bool      // Registry.Suspect was told so since
-	leaving time.Time // when it was first seen that it is to leave; zero: it is not
-	cut     time.Time // when what was left was cut
+	toldOf  bool      // Registry.Suspect was called since then
+	leaving time.Time // when its wish was first seen to be leave; zero: it is not
+	cut     time.Time // when its last calls were cut
 }
 
 func newMember(r *Roster, name string) *member {
@@ -141,7 +141,7 @@ func (m *member) run(ctx context.Context) {
 	}
 }
 
-// open makes the lane for questions. It fails for what is no address.
+// open makes the lane for questions. It fails for an invalid address.
 func (m *member) open() bool {
 	o, times := &m.roster.options, m.roster.times.Load()
 	opened, err := m.roster.open(check.Options{
@@ -157,12 +157,12 @@ func (m *member) open() bool {
 	return true
 }
 
-// meet takes in what the connection tells.
+// meet takes in a change of the connection.
 func (m *member) meet(c contact) {
 	switch c.event {
 	case stands:
 		m.tried, m.reached, m.stoodAt, m.lostAt = true, true, time.Now(), time.Time{}
-		m.last = health.Answer{} // whoever is there now is asked at once
+		m.last = health.Answer{} // it may be another process now, which is asked at once
 	case lost:
 		m.lostAt = time.Now()
 	case gone:
@@ -170,7 +170,7 @@ func (m *member) meet(c contact) {
 	}
 }
 
-// miss gives up on a connection that has been away for too long.
+// miss gives up a connection that has been lost for too long.
 func (m *member) miss(now time.Time) {
 	if m.reached && !m.lostAt.IsZero() && now.Sub(m.lostAt) >= lostFor {
 		m.leaveUnreached("the connection has ended and cannot be had again")
@@ -182,13 +182,13 @@ func (m *member) leaveUnreached(why string) {
 	m.judge = health.Judge{}
 }
 
-// ask puts the next question if it is due. One is under way at a time.
+// ask asks the next health question if it is due. At most one is under way.
 func (m *member) ask(ctx context.Context) {
 	if !m.reached || !m.lostAt.IsZero() || m.asking || !m.lane.Due(m.last, false) {
 		return
 	}
 	m.asking = true
-	m.helpers.Go(func() { // ends with its question, which the end of the lane ends
+	m.helpers.Go(func() { // ends with its question; closing the lane ends that
 		a := m.lane.Ask(ctx)
 		select {
 		case m.answers <- a:
@@ -197,8 +197,8 @@ func (m *member) ask(ctx context.Context) {
 	})
 }
 
-// hear takes in an answer, unless the connection was lost meanwhile: then the
-// question may have failed for that.
+// hear takes in an answer, unless the connection was lost meanwhile: the question may
+// have failed because of that.
 func (m *member) hear(a health.Answer) {
 	m.asking = false
 	if m.reached && m.lostAt.IsZero() && !a.Asked.Before(m.stoodAt) {
@@ -207,7 +207,7 @@ func (m *member) hear(a health.Answer) {
 	}
 }
 
-// settle tells the rank, the log and the roster what has changed.
+// settle tells the registry, the log and the roster what has changed.
 func (m *member) settle(work Work) {
 	wanted, held := m.roster.orders(m)
 	able := m.judge.Serving && wanted == serve && !held
@@ -234,7 +234,7 @@ func (m *member) settle(work Work) {
 	}
 }
 
-// stateFor says what the endpoint is doing.
+// stateFor returns the state of the endpoint.
 func (m *member) stateFor(wanted wish, held bool) State {
 	switch {
 	case wanted == leave:
@@ -258,7 +258,7 @@ func (m *member) stateFor(wanted wish, held bool) State {
 	}
 }
 
-// why gives the ground of a state.
+// why gives the reason for a state.
 func (m *member) why(state State) string {
 	switch state {
 	case Unreachable:
@@ -307,8 +307,8 @@ func (m *member) tellSuspect() {
 	}
 }
 
-// hasLeft ends the calls of an endpoint that is to leave, and reports whether it
-// has gone.
+// hasLeft ends the calls of an endpoint that no upstream names any more, and reports
+// whether the endpoint is removed.
 func (m *member) hasLeft(work Work) bool {
 	if m.state != Draining {
 		m.leaving, m.cut = time.Time{}, time.Time{}

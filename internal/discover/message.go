@@ -9,14 +9,15 @@ import (
 	"golang.org/x/net/dns/dnsmessage"
 )
 
-// udpSize is the longest answer that is asked for in one datagram. What is
-// longer than any path carries comes in fragments, which get lost (RFC 9715);
-// longer answers come over TCP, where 64 KiB bound them.
+// udpSize is the longest answer in one datagram. A datagram that is too long for the
+// path comes in fragments, which get lost (RFC 9715); longer answers come over TCP,
+// where 64 KiB bound them.
 const udpSize = 1232
 
 // appendQuestion appends a message that asks a question, with EDNS(0) or without.
 //
-// Errors: the name is none: too long, with an empty label or without a dot at its end.
+// Errors: the name is not valid: too long, with an empty label or without a dot at its
+// end.
 func appendQuestion(b []byte, id uint16, q question, edns bool) ([]byte, error) {
 	name, err := dnsmessage.NewName(q.name)
 	if err != nil {
@@ -36,7 +37,7 @@ func appendQuestion(b []byte, id uint16, q question, edns bool) ([]byte, error) 
 	return m.AppendPack(b)
 }
 
-// message is what a name server has sent.
+// message is a message of a name server.
 type message struct {
 	dnsmessage.Header
 
@@ -44,7 +45,7 @@ type message struct {
 	answers, authority, extra []record
 }
 
-// record is one of the kinds that are read; others are passed over.
+// record is a record of one of the kinds that are read; others are skipped.
 type record struct {
 	owner    string // in lower case, with a dot at its end
 	kind     dnsmessage.Type
@@ -58,8 +59,8 @@ type record struct {
 
 // readMessage reads a message.
 //
-// Errors: what is no message, or ends too early; of that one there is what comes
-// before, if there is a header.
+// Errors: b is not a message, or ends too early; after a whole header the result then
+// has the part before the error.
 func readMessage(b []byte) (*message, error) {
 	var p dnsmessage.Parser
 	head, err := p.Start(b)
@@ -105,7 +106,7 @@ func readRecords(p *dnsmessage.Parser, next func() (dnsmessage.ResourceHeader, e
 	}
 }
 
-// read reads what a record says, or reports that it is not known.
+// read reads the content of a record. known is false for kinds that are not read.
 func (r *record) read(p *dnsmessage.Parser) (known bool, err error) {
 	switch r.kind {
 	case dnsmessage.TypeA:
@@ -125,8 +126,8 @@ func (r *record) read(p *dnsmessage.Parser) (known bool, err error) {
 		s, err = p.SRVResource()
 		r.target, r.priority, r.port = lower(s.Target), s.Priority, s.Port
 	case dnsmessage.TypeSOA:
-		// Only its end is of use. The mail address before may have a dot within a
-		// label, which the library takes for no name.
+		// Only its end is needed. The mail address before may have a dot within a label,
+		// which the library does not accept as a name.
 		var u dnsmessage.UnknownResource
 		u, err = p.UnknownResource()
 		if at := len(u.Data) - 4; at >= 0 {
@@ -138,7 +139,7 @@ func (r *record) read(p *dnsmessage.Parser) (known bool, err error) {
 	return true, err
 }
 
-// lower returns a name in lower case: it is one name in either (RFC 4343).
+// lower returns a name in lower case: the case of a name does not matter (RFC 4343).
 func lower(n dnsmessage.Name) string {
 	name := n.Data[:n.Length]
 	for i, c := range name {
@@ -149,7 +150,7 @@ func lower(n dnsmessage.Name) string {
 	return string(name)
 }
 
-// rcodeName returns what a server says of its answer, as dig shows it.
+// rcodeName returns the name of a server's response code, as dig shows it.
 func rcodeName(code dnsmessage.RCode) string {
 	known := [...]string{"NOERROR", "FORMERR", "SERVFAIL", "NXDOMAIN", "NOTIMP", "REFUSED"}
 	if int(code) < len(known) {

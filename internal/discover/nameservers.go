@@ -15,8 +15,8 @@ import (
 	"golang.org/x/net/dns/dnsmessage"
 )
 
-// nameservers are the resolver of the real world: they ask the servers of the
-// configuration or of resolv.conf.
+// nameservers is the resolver outside tests: it asks the servers of the configuration
+// or of resolv.conf.
 type nameservers struct {
 	conf  resolvConf
 	first atomic.Uint32 // the server that answered last is asked first
@@ -26,8 +26,8 @@ func newNameservers(path string, servers []string) *nameservers {
 	return &nameservers{conf: resolvConf{path: path, servers: servers}}
 }
 
-// names implements resolver, by the search list and ndots of resolv.conf. What
-// the list makes too long for a name is left out.
+// names implements resolver, by the search list and ndots of resolv.conf. Names that the
+// list makes too long are left out.
 func (n *nameservers) names(name string) []string {
 	s := n.conf.read()
 	return slices.DeleteFunc(s.names(name), func(full string) bool {
@@ -36,8 +36,8 @@ func (n *nameservers) names(name string) []string {
 	})
 }
 
-// ask implements resolver. A server that does not answer, or says that it cannot
-// tell, is passed over for the next.
+// ask implements resolver. After a server that does not answer, or cannot tell, it asks
+// the next one.
 func (n *nameservers) ask(ctx context.Context, q question) (reply, error) {
 	s := n.conf.read()
 	first := int(n.first.Load())
@@ -59,8 +59,8 @@ func (n *nameservers) ask(ctx context.Context, q question) (reply, error) {
 	return reply{}, last
 }
 
-// exchange asks one server, by UDP and, if the answer is too long for that, by
-// TCP (RFC 7766).
+// exchange asks one server, by UDP, and again by TCP if the answer is too long for UDP
+// (RFC 7766).
 func exchange(ctx context.Context, server string, q question, patience time.Duration) (reply, error) {
 	edns := true
 	answer, err := send(ctx, "udp", server, q, edns, patience)
@@ -69,7 +69,7 @@ func exchange(ctx context.Context, server string, q question, patience time.Dura
 		edns = false
 		answer, err = send(ctx, "udp", server, q, edns, patience)
 	}
-	// A datagram that ends within a record is no message, but says that much.
+	// A datagram that ends within a record is not a message, but tells that it is cut.
 	if answer != nil && answer.Truncated {
 		answer, err = send(ctx, "tcp", server, q, edns, patience)
 	}
@@ -79,8 +79,8 @@ func exchange(ctx context.Context, server string, q question, patience time.Dura
 	return readAnswer(answer, q)
 }
 
-// send makes one exchange over a socket of its own: a new port for each question
-// is what makes answers hard to forge (RFC 5452, 9.2).
+// send makes one exchange over a new socket: a new port for each question makes answers
+// hard to forge (RFC 5452, 9.2).
 func send(ctx context.Context, network, server string, q question, edns bool, patience time.Duration) (*message, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -114,7 +114,7 @@ func overUDP(conn net.Conn, id uint16, q question, edns bool) (*message, error) 
 		if err != nil {
 			return nil, err
 		}
-		// What has another id is an answer to nothing that was asked here.
+		// A message with another id is not an answer to this question.
 		if m, err := readMessage(b[:n]); m == nil || m.ID == id && m.Response {
 			return m, err
 		}
@@ -150,8 +150,8 @@ var (
 	errReferral = errors.New("the server only refers to others")
 )
 
-// readAnswer takes out of an answer what was asked for. The error is a server
-// that could not tell.
+// readAnswer takes the records for the question out of an answer. The error means that
+// the server could not tell.
 func readAnswer(m *message, q question) (reply, error) {
 	switch {
 	case m.RCode != dnsmessage.RCodeSuccess && m.RCode != dnsmessage.RCodeNameError:
@@ -159,7 +159,7 @@ func readAnswer(m *message, q question) (reply, error) {
 	case len(m.questions) != 1 || !q.is(m.questions[0]):
 		return reply{}, errOther
 	case m.RCode == dnsmessage.RCodeSuccess && len(m.answers) == 0 && !m.Authoritative && !m.RecursionAvailable:
-		return reply{}, errReferral // a lame delegation, no word on the name
+		return reply{}, errReferral // a lame delegation tells nothing about the name
 	}
 	r := newReader(m.answers, m.questions[0])
 	r.read(m.answers, q.kind)
@@ -170,7 +170,7 @@ func readAnswer(m *message, q question) (reply, error) {
 	return r.reply, nil
 }
 
-// is reports whether it is the same question, in whatever case.
+// is reports whether it is the same question; the case of the name does not matter.
 func (q question) is(other dnsmessage.Question) bool {
 	name, err := dnsmessage.NewName(q.name)
 	return err == nil && q.kind == other.Type && lower(name) == lower(other.Name)

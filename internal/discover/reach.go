@@ -10,13 +10,12 @@ import (
 )
 
 const (
-	// lostFor is how long the connection to an endpoint that could be reached may
-	// be away before calls are: within a second, with the time between two looks
-	// (R6).
+	// lostFor is how long the connection to an endpoint may be lost before the endpoint
+	// gets no more calls: within a second, with the time between two looks (R6).
 	lostFor = 500 * time.Millisecond
 	// minPause and redialPause bound the pause before a connection that has ended
-	// soon is made anew; it doubles, with a fifth of jitter. One that has stood for
-	// longer than steady is made anew at once.
+	// soon is made again; it doubles, with a fifth of jitter. A connection that was up for
+	// longer than steady is made again at once.
 	minPause    = 100 * time.Millisecond
 	redialPause = 400 * time.Millisecond
 	steady      = 5 * time.Second
@@ -24,42 +23,41 @@ const (
 	maxPause = 5 * time.Second
 )
 
-// contact is what the connection to an endpoint tells.
+// contact is a change of the connection to an endpoint.
 type contact struct {
 	event  event
-	reason string // of failed
+	reason string // of gone
 }
 
-// event is what has become of a connection.
+// event is the kind of a change.
 type event uint8
 
 const (
-	stands event = iota // also: anew
-	lost                // it stood and has ended; it is being made anew
-	gone                // it cannot be had
+	stands event = iota // it is up, or up again
+	lost                // it was up and has ended; it is being made again
+	gone                // it cannot be made
 )
 
-// line is grpc.ClientConn, as far as its connection is held.
+// line is the part of grpc.ClientConn that keeps a connection.
 type line interface {
 	Connect()
 	GetState() connectivity.State
 	WaitForStateChange(ctx context.Context, last connectivity.State) bool
 }
 
-// reacher holds the connection on which an endpoint is asked for its health. Its
-// end tells first that an endpoint has gone, or is about to: a server that stops
-// gracefully takes no new connections and says GOAWAY on old ones. A connection
-// on which nothing is said would not do, servers wait for its first byte before
-// they end (decision 018).
+// reacher keeps the connection on which an endpoint is asked for its health. Its end is
+// the first sign that an endpoint has gone or is about to go: a server that stops
+// gracefully takes no new connections and sends GOAWAY on old ones. A silent connection
+// would not do: servers wait for its first byte before they end (decision 018).
 type reacher struct {
 	lane     asker
 	contacts chan<- contact
 }
 
-// run tells what becomes of the connection until ctx ends.
+// run reports the changes of the connection until ctx ends.
 func (r *reacher) run(ctx context.Context) {
 	line, pause := r.lane.Line(), minPause
-	var since time.Time // it stands; zero: it does not
+	var since time.Time // when it came up; zero: it is not up
 	for {
 		state := line.GetState()
 		switch state {
@@ -68,7 +66,7 @@ func (r *reacher) run(ctx context.Context) {
 			r.tell(ctx, contact{event: stands})
 		case connectivity.TransientFailure:
 			since = time.Time{}
-			// The question fails at once, and says why.
+			// The question fails at once, with the reason.
 			r.tell(ctx, contact{gone, brief(r.lane.Ask(ctx).Reason)})
 		case connectivity.Idle:
 			if !since.IsZero() {
@@ -85,8 +83,8 @@ func (r *reacher) run(ctx context.Context) {
 	}
 }
 
-// rest waits before a connection is made anew that has stood for so long, and
-// returns how long to wait the next time.
+// rest waits before a connection is made again that was up for stood, and returns the
+// next pause.
 func rest(ctx context.Context, pause, stood time.Duration) time.Duration {
 	if stood > steady {
 		return minPause
@@ -102,7 +100,7 @@ func (r *reacher) tell(ctx context.Context, c contact) {
 	}
 }
 
-// brief leaves out of the text of an error the layers around what happened.
+// brief returns the cause in the text of an error, without the layers around it.
 func brief(text string) string {
 	if _, cause, found := strings.Cut(text, "Error while dialing: "); found {
 		return strings.TrimRight(cause, `"`)

@@ -13,14 +13,14 @@ import (
 
 const (
 	// The bounds of resolv.conf(5) for the patience with one server, and for the
-	// number of rounds through all of them. What a file says beyond counts as them.
+	// number of rounds through all of them. Larger values in a file count as these.
 	maxPatience = 30 * time.Second
 	maxRounds   = 5
 	// maxServers bounds the name servers that are asked in turn.
 	maxServers = 16
 	// maxDots bounds ndots, as resolv.conf(5) has it.
 	maxDots = 15
-	// maxConf bounds the file: what is behind is not read.
+	// maxConf bounds the file: the rest is not read.
 	maxConf = 64 << 10
 	dnsPort = "53"
 )
@@ -45,16 +45,16 @@ func defaults() settings {
 // Concurrency: read may be called from anywhere.
 type resolvConf struct {
 	path    string
-	servers []string // go before those of the file, if there are any
+	servers []string // used in place of those of the file, unless empty
 
-	mu    sync.Mutex // guards what follows
+	mu    sync.Mutex // guards the fields below
 	known *settings  // nil before the first read
 	size  int64
-	at    time.Time // modification of what is known
+	at    time.Time // modification time of the known file
 }
 
-// read returns the settings that hold now. A file that is not there says
-// nothing, and one that cannot be read any more goes on to hold.
+// read returns the present settings. Without a file they are the defaults; if the file
+// cannot be read any more, its last content counts.
 func (c *resolvConf) read() settings {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -70,7 +70,7 @@ func (c *resolvConf) read() settings {
 	return *c.known
 }
 
-// settle bounds what a file says and adds what it leaves out.
+// settle bounds the servers of a file and adds a default.
 func (c *resolvConf) settle(s settings) *settings {
 	named := c.servers
 	if len(named) == 0 {
@@ -86,8 +86,7 @@ func (c *resolvConf) settle(s settings) *settings {
 	return &s
 }
 
-// readConf reads what a file says, by resolv.conf(5). What it does not know it passes
-// over, as resolvers do.
+// readConf reads a file by resolv.conf(5). Unknown lines are skipped, as resolvers do.
 func readConf(path string) (settings, error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -102,7 +101,7 @@ func readConf(path string) (settings, error) {
 	return s, lines.Err()
 }
 
-// take takes in one line. Of several search lists the last holds.
+// take takes in one line. Of several search lists the last counts.
 func (s *settings) take(words []string) {
 	if len(words) == 0 {
 		return
@@ -123,7 +122,7 @@ func (s *settings) take(words []string) {
 
 func (s *settings) option(text string) {
 	name, value, _ := strings.Cut(text, ":")
-	n, _ := strconv.Atoi(value) // what is no number counts as the least
+	n, _ := strconv.Atoi(value) // text that is not a number counts as the least value
 	switch {
 	case value == "":
 	case name == "ndots":
@@ -135,7 +134,7 @@ func (s *settings) option(text string) {
 	}
 }
 
-// names returns what a name may stand for, in the order in which to try.
+// names returns the full names to try for a name, in order.
 func (s *settings) names(name string) []string {
 	if strings.HasSuffix(name, ".") {
 		return []string{name}

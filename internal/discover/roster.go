@@ -15,13 +15,13 @@ import (
 	"github.com/cabrank/cabrank/internal/health/check"
 )
 
-// maxEndpoints bounds the endpoints of a roster. Addresses beyond are left out,
-// which the log tells.
+// maxEndpoints bounds the endpoints of a roster. The log tells when addresses beyond it
+// are left out.
 const maxEndpoints = 1000
 
-// Registry is told which endpoints can take calls. Calls for one name come from
-// one goroutine, those for different ones overlap. All must return at once and
-// must not call the Roster.
+// Registry is told which endpoints can take calls. Calls for one name come from one
+// goroutine, calls for different names overlap. All must return at once and must not
+// call the Roster.
 type Registry interface {
 	// Up says that the endpoint takes calls at this address (network "tcp",
 	// "unix", or one of Dial) from now on.
@@ -29,19 +29,19 @@ type Registry interface {
 	// Down says that it gets no new calls from now on. It comes after every Up.
 	Down(name string)
 	// Suspect says that an endpoint that is up is silent and gets no new calls for
-	// the time being, or that it has spoken again (R6). Up and Down end the
-	// suspicion without a word.
+	// the time being, or that it has answered again (R6). Up and Down end the
+	// suspicion as well.
 	Suspect(name string, suspect bool)
 }
 
-// Membership is told which endpoints there are, as Registry is.
+// Membership is told which endpoints exist, in the same way as Registry.
 type Membership interface {
-	// Add says that there is an endpoint of this name. It comes before all else.
+	// Add says that an endpoint with this name exists. It comes first.
 	Add(name string)
 	// Cut ends the calls that still run there; it comes after Down. An endpoint
 	// that was cut may be Up again.
 	Cut(name string)
-	// Remove says that the endpoint is no more: no call runs there, or it was cut.
+	// Remove says that the endpoint is gone: no call runs there, or it was cut.
 	// It comes last; a later Add makes another endpoint.
 	Remove(name string)
 }
@@ -52,8 +52,7 @@ type Activity interface {
 	Activity(name string) Work
 }
 
-// Work is what the data plane sees of an endpoint at one moment, as evidence for its
-// judge.
+// Work is the data plane's evidence about an endpoint at one moment, for its judge.
 type Work = health.Work
 
 // Options say what to watch and how long to wait for it. Every duration must be
@@ -87,10 +86,10 @@ type Options struct {
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
-// Roster is all endpoints that someone else runs.
+// Roster is all endpoints that cabrank does not run itself.
 //
 // Life: New, Start once, Stop. Concurrency: all methods may be called from any
-// goroutine; package discover says who owns what.
+// goroutine; the package comment names the goroutines inside.
 type Roster struct {
 	options  Options
 	resolver resolver
@@ -99,15 +98,15 @@ type Roster struct {
 	reached  atomic.Bool    // any endpoint was up
 	times    atomic.Pointer[Times]
 
-	mu      sync.Mutex      // guards what follows, and what member says; a leaf
-	ctx     context.Context //nolint:containedctx // the time between Start and Stop, for what begins in between
+	mu      sync.Mutex      // guards the fields below, and those that member names; a leaf
+	ctx     context.Context //nolint:containedctx // it ends with Stop, and with it everything that began after Start
 	cancel  context.CancelFunc
 	entries []*named
 	members map[string]*member
-	full    bool // the log has told that there are too many endpoints
+	full    bool // the log has told that the upstreams have too many endpoints
 }
 
-// named is one upstream and what it stands for.
+// named is one upstream with its targets.
 type named struct {
 	entry   entry
 	source  *source // nil if fixed
@@ -115,7 +114,7 @@ type named struct {
 	targets []target
 }
 
-// New takes the upstreams apart; the error is one that cannot be read. It touches
+// New parses the upstreams; the error is about one that cannot be parsed. It touches
 // nothing outside.
 func New(o Options) (*Roster, error) {
 	if o.ResolvConf == "" {
@@ -148,7 +147,7 @@ func parseAll(upstreams []string) ([]entry, error) {
 	return all, nil
 }
 
-// Start begins to look and to watch.
+// Start begins to look up names and to watch endpoints.
 func (r *Roster) Start() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -162,7 +161,7 @@ func (r *Roster) Start() {
 	r.arrange()
 }
 
-// Stop ends all looking and watching; endpoints stay as they are.
+// Stop ends all lookups and watching; endpoints stay as they are.
 func (r *Roster) Stop() {
 	r.mu.Lock()
 	started := r.ctx != nil
@@ -175,8 +174,8 @@ func (r *Roster) Stop() {
 	}
 }
 
-// Replace puts other upstreams in place of those of Options. What both name goes
-// on undisturbed. The error is one that cannot be read; nothing has changed then.
+// Replace replaces the upstreams of Options. Upstreams that stay go on undisturbed. The
+// error is about one that cannot be parsed; nothing has changed then.
 func (r *Roster) Replace(upstreams []string) error {
 	entries, err := parseAll(upstreams)
 	if err != nil {
@@ -204,7 +203,7 @@ func (r *Roster) Replace(upstreams []string) error {
 	return nil
 }
 
-// keep makes what is named, and takes over what was so before.
+// keep returns the upstreams for entries: new ones, and those that exist already.
 func (r *Roster) keep(entries []entry) []*named {
 	all := make([]*named, len(entries))
 	for i, e := range entries {
@@ -230,7 +229,7 @@ func (r *Roster) newSource(n *named) *source {
 	}
 }
 
-// begin starts to look a name up, unless that has begun.
+// begin starts the lookups of a name, unless they have begun.
 func (r *Roster) begin(n *named) {
 	if n.source == nil || n.cancel != nil {
 		return
@@ -240,7 +239,7 @@ func (r *Roster) begin(n *named) {
 	r.running.Go(func() { n.source.run(ctx) })
 }
 
-// publish takes what a name stands for now.
+// publish sets the targets of a name.
 func (r *Roster) publish(n *named, targets []target) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

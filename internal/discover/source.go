@@ -10,14 +10,14 @@ import (
 const (
 	// retryMax bounds the pause between lookups that fail; it doubles from MinTTL.
 	retryMax = 30 * time.Second
-	// spreadPart of the time for which an answer holds is added to it at most, so
-	// that instances that began together do not ask together.
+	// spreadPart of the TTL of an answer is added to it at most, so that instances that
+	// began together do not ask together.
 	spreadPart = 0.1
 )
 
 // source looks one name up for as long as it is configured.
 //
-// Concurrency: run is its goroutine, to which all belongs that is not said to be
+// Concurrency: the fields belong to the goroutine of run, except where the comments say
 // otherwise.
 type source struct {
 	// Set by newSource, never changed.
@@ -26,15 +26,15 @@ type source struct {
 	min, max time.Duration
 	random   func() float64 // between 0 and 1
 	log      *slog.Logger
-	publish  func([]target) // takes the endpoints that the name stands for now
+	publish  func([]target) // takes the present endpoints of the name
 	poked    chan struct{}  // one token
 
 	targets    []target
 	emptySince time.Time // when the name was first found without addresses; zero: it has some
-	failures   int       // lookups in a row
-	cut        bool      // the log has told that there are too many addresses
+	failures   int       // failed lookups in a row
+	cut        bool      // the log has told that the name has too many addresses
 
-	// Read by anybody.
+	// Read from any goroutine.
 	count     [failed + 1]atomic.Uint64 // lookups by outcome
 	addresses atomic.Int64              // len(targets)
 }
@@ -58,7 +58,7 @@ func (s *source) run(ctx context.Context) {
 func (s *source) poke() {
 	select {
 	case s.poked <- struct{}{}:
-	default: // it will look
+	default: // a lookup is due already
 	}
 }
 
@@ -82,8 +82,7 @@ func (s *source) rest(ctx context.Context, asked time.Time, wait time.Duration) 
 	}
 }
 
-// take draws the conclusions from a lookup and returns how long to wait for the
-// next.
+// take takes in a result and returns how long to wait for the next lookup.
 func (s *source) take(found result, now time.Time) time.Duration {
 	s.count[found.outcome].Add(1)
 	if found.outcome == failed {
@@ -103,8 +102,7 @@ func (s *source) take(found result, now time.Time) time.Duration {
 	return wait
 }
 
-// takeFailure keeps what was known before. What some servers have answered
-// counts.
+// takeFailure keeps the known addresses. Answers of a part of the servers count.
 func (s *source) takeFailure(found result) time.Duration {
 	if s.failures++; s.failures == 1 {
 		s.log.Warn("name cannot be looked up, its last addresses stay", "name", s.entry.name, "addresses", len(s.targets), "error", found.err)
@@ -117,7 +115,7 @@ func (s *source) takeFailure(found result) time.Duration {
 		pause *= 2
 	}
 	pause = min(pause, retryMax, s.max)
-	if len(found.targets) > 0 && found.ttl >= 0 { // a server that never answers AAAA must not make A old
+	if len(found.targets) > 0 && found.ttl >= 0 { // a server that never answers AAAA must not delay lookups of A
 		pause = min(pause, s.bound(found.ttl))
 	}
 	return s.spread(pause)
@@ -130,10 +128,10 @@ func (s *source) spread(wait time.Duration) time.Duration {
 	return wait + time.Duration(float64(wait)*spreadPart*s.random())
 }
 
-// takeEmpty keeps the last addresses for a time, and returns how much of it is
-// left. An empty answer is more often a slip of whoever keeps the zone (a Service
-// without ready pods, a zone that is written anew) than the end of all endpoints;
-// and endpoints that have really gone cannot be reached anyway.
+// takeEmpty keeps the last addresses for a time, and returns how much of it is left. An
+// empty answer is more often a passing state of the zone (a Service without ready pods, a
+// zone that is being written) than the end of all endpoints; and endpoints that have
+// really gone cannot be reached anyway.
 func (s *source) takeEmpty(now time.Time) time.Duration {
 	if s.emptySince.IsZero() {
 		s.emptySince = now
@@ -165,10 +163,10 @@ func (s *source) tellCut(left int) {
 	s.cut = left > 0
 }
 
-// Lookups is what became of the lookups of one name.
+// Lookups counts the lookups of one name.
 type Lookups struct {
 	Name      string            // as it was written: "dns:NAME:PORT" or "srv:NAME"
-	Addresses int               // endpoints that the name stands for now
+	Addresses int               // present endpoints of the name
 	Results   map[string]uint64 // lookups since the process began, by "answered", "empty" or "failed"
 }
 

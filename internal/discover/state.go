@@ -1,28 +1,28 @@
 package discover
 
-// State is what an endpoint elsewhere is doing. Its String is the value of the
-// label state of cabrank_upstream_state.
+// State is the state of an endpoint that cabrank does not run itself. Its String is the
+// value of the label state of cabrank_upstream_state.
 type State uint8
 
 const (
-	// Starting is an endpoint that nothing is known of yet.
+	// Starting is an endpoint of which nothing is known yet.
 	Starting State = iota
-	// Ready is one that gets calls.
+	// Ready is an endpoint that gets calls.
 	Ready
-	// Suspect is one that is silent: it keeps its calls and gets no new ones until
-	// it says anything (R6).
+	// Suspect is an endpoint that is silent: it keeps its calls and gets no new ones
+	// until it answers (R6).
 	Suspect
-	// NotServing is one that says NOT_SERVING, has failed three questions in a row
-	// or has not answered the first.
+	// NotServing is an endpoint that says NOT_SERVING, has failed three questions in a
+	// row or has not answered the first.
 	NotServing
-	// Unreachable is one to which no connection can be had.
+	// Unreachable is an endpoint without a connection.
 	Unreachable
-	// Standby is one that gets calls when those of a lower priority cannot be
-	// reached.
+	// Standby is an endpoint that gets calls when those of a lower priority value
+	// cannot be reached.
 	Standby
-	// Drained is one that the operator has taken out.
+	// Drained is an endpoint that the operator has taken out.
 	Drained
-	// Draining is one that is named no more, and ends the calls that it has.
+	// Draining is an endpoint that no upstream names any more; it ends its calls.
 	Draining
 )
 
@@ -48,7 +48,7 @@ func (s State) String() string {
 	return "unknown"
 }
 
-// States returns every State, in order, for whoever shows one row per state.
+// States returns every State, in order, for tables with one row per state.
 func States() []State {
 	return []State{Starting, Ready, Suspect, NotServing, Unreachable, Standby, Drained, Draining}
 }

@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// Status is what is known of one endpoint at one moment.
+// Status is the state of one endpoint at one moment.
 type Status struct {
 	Name   string    // the address as it was written, or "ip:port"
 	From   []string  // the upstreams that name it, as they were written; none while it is draining
 	State  State     //
 	Since  time.Time // when State was entered
-	Reason string    // why it gets no calls, if that is its own fault
+	Reason string    // why it gets no calls, if the endpoint is the cause
 }
 
 // Endpoints returns the status of every endpoint, by name.
@@ -28,8 +28,7 @@ func (r *Roster) Endpoints() []Status {
 	return all
 }
 
-// Lookups returns what became of the lookups of every name, in the order of the
-// upstreams.
+// Lookups returns the counts of lookups of every name, in the order of the upstreams.
 func (r *Roster) Lookups() []Lookups {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -42,13 +41,13 @@ func (r *Roster) Lookups() []Lookups {
 	return all
 }
 
-// EverReached reports whether any endpoint could ever take calls. For the
+// EverReached reports whether any endpoint has ever been able to take calls. For the
 // startup probe; it takes no lock.
 func (r *Roster) EverReached() bool { return r.reached.Load() }
 
-// Hold takes an endpoint out for as long as it is named, or with out false gives
-// it back: it gets no new calls, those that run there go on. The error is a name
-// that there is not.
+// Hold takes an endpoint out for as long as an upstream names it, or puts it back if out
+// is false: it gets no new calls, and its running calls go on. The error is about an
+// unknown name.
 func (r *Roster) Hold(name string, out bool) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

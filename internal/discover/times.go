@@ -2,7 +2,7 @@ package discover
 
 import "time"
 
-// Times are those of the Options that may change while endpoints are watched.
+// Times are the Options that may change while endpoints are watched.
 type Times struct {
 	DrainTimeout                  time.Duration
 	HealthInterval, HealthTimeout time.Duration
@@ -15,7 +15,7 @@ func (r *Roster) Configure(t Times) {
 	}
 }
 
-// keepTime has the endpoint asked by the times that hold now.
+// keepTime passes the present times on to the asker.
 func (m *member) keepTime() {
 	if now := m.roster.times.Load(); now != m.rhythm {
 		m.rhythm = now
