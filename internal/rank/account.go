@@ -74,9 +74,9 @@ type Account struct {
 	unheard int // running calls that are given up already (Rank.Unheard)
 	ghosts  int // slots that are held for cancelled calls (R5)
 	busy    int // index in Rank.busy, -1 if none of its calls runs
-	// attended is the number of the last period in which the account had a call, see recent.
-	attended int
-	haunted  load // by ghosts
+	// lastPeriod is the number of the last period in which the account had a call, see recent.
+	lastPeriod int
+	ghostUsage usage // by ghosts
 	// slow is until when the account counts as one that keeps slots for long: when many
 	// of its calls end at once, it looks as if it gave them back soon.
 	slow   time.Duration
@@ -94,18 +94,18 @@ type Account struct {
 	served   time.Duration // the part that has passed and is in level.clock
 	queued   time.Duration // slot time that the waiting calls are expected to take
 
-	shares []share       // by level
+	shares []levelShare  // by level
 	level  *level        // of the call that began or ended last
 	ahead  float64       // what the account adds to the level's
 	use    float64       // nanoseconds of slot time, faded by age
 	seen   time.Duration // when use was last brought up to date
 }
 
-// share is the slot time that an account has had on one level.
-type share struct {
+// levelShare is the slot time that an account has had on one level.
+type levelShare struct {
 	had     float64 // slot time by its weight, on the scale of level.clock
 	waiting int     // waiting calls
-	load    load    // of slots
+	usage   usage   // of slots
 }
 
 // Open returns the account of a key and counts one reference to it; Close gives
@@ -125,7 +125,7 @@ func (r *Rank) Open(key string, terms Terms) *Account {
 
 func (r *Rank) newAccount(key string, terms Terms) *Account {
 	terms = terms.complete()
-	shares := make([]share, len(r.lanes)) // there are no more levels than lanes
+	shares := make([]levelShare, len(r.lanes)) // there are no more levels than lanes
 	return &Account{key: key, terms: terms, rate: newBucket(terms), busy: -1, shares: shares, level: r.lanes[0].level}
 }
 
@@ -217,14 +217,14 @@ func (r *Rank) alone() bool { return len(r.accounts) < 2 }
 // charge bills the expected slot time of a call that begins.
 func (r *Rank) charge(t *Ticket, now time.Duration) {
 	a := t.account
-	t.expected = t.method.occupancy()
+	t.expected = t.method.expectedRun()
 	if a.running++; a.running == 1 {
 		a.busy = len(r.busy)
 		r.busy = append(r.busy, a)
 	}
 	a.starts += now
 	a.expected += t.expected
-	t.lane.hold(a, 1, now)
+	t.lane.addSlots(a, 1, now)
 	r.bill(a, t.lane.level, now, now)
 }
 
@@ -243,7 +243,7 @@ func (r *Rank) settle(t *Ticket, began, had, now time.Duration, ghost bool) {
 		r.busy, a.busy = r.busy[:len(r.busy)-1], -1
 	}
 	if ghost { // the ghost has the slot now
-		t.lane.hold(a, -1, now)
+		t.lane.addSlots(a, -1, now)
 	} else {
 		t.lane.ended(a, now)
 	}
@@ -262,7 +262,7 @@ func (r *Rank) bill(a *Account, l *level, since, now time.Duration) {
 	served := a.done + ages
 	more, passed := charged-a.charged, served-a.served
 	a.charged, a.served = charged, served
-	r.attend(a, now)
+	r.noteCall(a, now)
 	if r.alone() {
 		if a.ahead != 0 {
 			a.advance(l, 0)
@@ -290,7 +290,7 @@ func (a *Account) advance(l *level, ahead float64) {
 // pay adds slot time by weight to the share. The account then owes debt at most; slot
 // time that is given back takes it back to the clock at most, so that it gets no
 // credit for time that it never paid.
-func (s *share) pay(more float64, l *level, debt float64) {
+func (s *levelShare) pay(more float64, l *level, debt float64) {
 	if more >= 0 {
 		s.had = min(s.had+more, l.due()+debt)
 	} else {

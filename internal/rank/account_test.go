@@ -146,8 +146,8 @@ func TestTermsOfAnAccount(t *testing.T) {
 	var calls []*caller
 	ask := func(now time.Duration) Reason {
 		c := with(a, nil, now)
-		lease, verdict, reason := r.Acquire(&c.Ticket, c, now)
-		if verdict == Granted {
+		lease, reply, reason := r.Acquire(&c.Ticket, c, now)
+		if reply == Granted {
 			c.lease = lease
 			calls = append(calls, c)
 		}

@@ -75,7 +75,7 @@ type adaptive struct {
 	probing  bool
 	doubted  bool          // the last probe found so much less that the next one looks further down
 	trusted  int           // limit after the last probe
-	turn     int           // probes so far; spreads those of several endpoints
+	probes   int           // probes so far; spreads those of several endpoints
 	before   measure       // the window with which the running probe is compared
 	unused   time.Duration // when calls last did not need the limit
 	probed   time.Duration // end of the last probe, or of a calm window without one
@@ -115,10 +115,10 @@ func (r adaptReason) String() string {
 // newAdaptive returns a limit that begins at start and stays between least and
 // most; 1 <= least <= start <= most. Limits with a different number of probes probe
 // at different times.
-func newAdaptive(least, start, most, turn int) adaptive {
+func newAdaptive(least, start, most, probes int) adaptive {
 	return adaptive{
 		allowed: start, look: fewestCalls, limit: start,
-		least: least, start: start, most: most, turn: turn,
+		least: least, start: start, most: most, probes: probes,
 	}
 }
 
@@ -212,7 +212,7 @@ func (a *adaptive) doubtful(m measure) bool {
 }
 
 // spread keeps endpoints from probing at the same time.
-func (a *adaptive) spread() time.Duration { return a.patience / 32 * time.Duration(a.turn*7%16) }
+func (a *adaptive) spread() time.Duration { return a.patience / 32 * time.Duration(a.probes*7%16) }
 
 // adjust moves the limit after a window that needed all of it.
 func (a *adaptive) adjust(m measure) {
@@ -267,7 +267,7 @@ func (a *adaptive) grow(waiting, allowed float64, m measure) {
 // probe lets half the calls in flight for a window.
 func (a *adaptive) probe(m measure) {
 	a.probing, a.doubted, a.before = true, false, m
-	a.turn++
+	a.probes++
 	a.why = adaptProbing
 	// Twice the run time: calls that began before must not be part of the probe.
 	a.begin(max(a.limit/2, a.least), 2*m.meanRun, m.at)

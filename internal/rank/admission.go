@@ -11,10 +11,10 @@ import "time"
 // Returns: NoReason to let the call wait, else the reason to refuse it.
 // Concurrency: runs under the rank's lock; it does not block and does not call
 // the rank.
-type Admission func(q *Request, load Load) Reason
+type Admission func(q *Request, state QueueState) Reason
 
-// Load is the state of the rank that an Admission may consider.
-type Load struct {
+// QueueState is the state of the rank that an Admission may consider.
+type QueueState struct {
 	// Now is the instant of the decision.
 	Now time.Duration
 	// Waiting is the number of calls in the queue, without the new one.
@@ -31,8 +31,8 @@ type Load struct {
 
 // BoundedLength is the admission that ignores deadlines: at most QueueLength calls
 // wait. It keeps the queue bounded, so every other admission asks it too.
-func BoundedLength(_ *Request, load Load) Reason {
-	if load.Waiting >= load.QueueLength {
+func BoundedLength(_ *Request, state QueueState) Reason {
+	if state.Waiting >= state.QueueLength {
 		return QueueFull
 	}
 	return NoReason
@@ -40,9 +40,9 @@ func BoundedLength(_ *Request, load Load) Reason {
 
 // InTime is the default admission: a call may wait if it can be expected to end
 // before its deadline (R16) and the queue is not full.
-func InTime(q *Request, load Load) Reason {
-	if q.Deadline != 0 && load.Run > 0 && load.Ready > 0 && q.Deadline-load.Now < load.Wait+load.Run {
+func InTime(q *Request, state QueueState) Reason {
+	if q.Deadline != 0 && state.Run > 0 && state.Ready > 0 && q.Deadline-state.Now < state.Wait+state.Run {
 		return WontFinish
 	}
-	return BoundedLength(q, load)
+	return BoundedLength(q, state)
 }

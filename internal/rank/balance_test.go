@@ -29,8 +29,8 @@ func TestBindingEarlyWaits(t *testing.T) {
 			for range 4 {
 				c := newCaller(0)
 				c.Request.Hash = 42
-				_, verdict, _ := r.Acquire(&c.Ticket, c, 0)
-				waited = waited || verdict == Queued
+				_, reply, _ := r.Acquire(&c.Ticket, c, 0)
+				waited = waited || reply == Queued
 			}
 			if want := b == Random || b == P2C; waited != want && b != PeakEWMA && b != RingHash {
 				t.Errorf("somebody waited: %v", waited)
@@ -55,7 +55,7 @@ func TestCallsOfARemovedEndpointAreServed(t *testing.T) {
 		t.Error("nobody is asked for a Tick")
 	}
 	if n, _ := tick(r, ms); n != 1 || waiting.lease.Endpoint() != other {
-		t.Errorf("%d grants while a call waits beside a free slot", n)
+		t.Errorf("%d notices while a call waits beside a free slot", n)
 	}
 }
 
@@ -220,7 +220,7 @@ func TestBoundCallsMove(t *testing.T) {
 	for n := range 3 {
 		running.release(r, OK, ms)
 		for _, c := range calls[2:] {
-			if c.granted == 1 && c.lease.held() {
+			if c.granted == 1 && c.lease.active() {
 				running = c
 			}
 		}

@@ -13,11 +13,11 @@ func BenchmarkUncontended(b *testing.B) {
 		b.Run(fmt.Sprint(endpoints, " endpoints"), func(b *testing.B) {
 			r, _ := newRank(b, 0, equal(endpoints, 5)...)
 			c := newCaller(0)
-			var grants []Grant
+			var notices []Notice
 			b.ReportAllocs()
 			for b.Loop() {
 				lease, _, _ := r.Acquire(&c.Ticket, c, 0)
-				grants = r.Release(lease, OK, 0, grants[:0])
+				notices = r.Release(lease, OK, 0, notices[:0])
 			}
 		})
 	}
@@ -42,20 +42,20 @@ func BenchmarkAcquireReleaseContended(b *testing.B) {
 
 func (r *Rank) takeTurns(n int) {
 	c := newCaller(0)
-	var grants []Grant
+	var notices []Notice
 	for range n {
 		lease, _, _ := r.Acquire(&c.Ticket, c, 0)
-		grants = r.Release(lease, OK, 0, grants[:0])
+		notices = r.Release(lease, OK, 0, notices[:0])
 	}
 }
 
 // One release, one grant and one newcomer at the tail of 10,000 waiting calls.
 func BenchmarkTenThousandWaiting(b *testing.B) {
 	r, running := crowd(b, 10_000)
-	grants := make([]Grant, 0, 1)
+	notices := make([]Notice, 0, 1)
 	b.ReportAllocs()
 	for b.Loop() {
-		running, grants = r.next(running, grants)
+		running, notices = r.next(running, notices)
 	}
 }
 
@@ -65,12 +65,12 @@ func BenchmarkTenThousandWaitingOfManyCallers(b *testing.B) {
 	for _, callers := range []int{10, 1000, 10_000} {
 		b.Run(fmt.Sprint(callers, " callers"), func(b *testing.B) {
 			r, running := crowdOf(b, 10_000, callers)
-			grants := make([]Grant, 0, 1)
+			notices := make([]Notice, 0, 1)
 			now := time.Duration(0)
 			b.ReportAllocs()
 			for b.Loop() {
 				now += ms
-				running, grants = r.nextAt(running, now, grants)
+				running, notices = r.nextAt(running, now, notices)
 			}
 		})
 	}
@@ -87,11 +87,11 @@ func BenchmarkManyEndpoints(b *testing.B) {
 			}
 			r.slow, r.up[0].pace.slow = 1, true
 			c := newCaller(0)
-			var grants []Grant
+			var notices []Notice
 			b.ReportAllocs()
 			for b.Loop() {
 				lease, _, _ := r.Acquire(&c.Ticket, c, 0)
-				grants = r.Release(lease, OK, 0, grants[:0])
+				notices = r.Release(lease, OK, 0, notices[:0])
 			}
 		})
 	}
@@ -102,7 +102,7 @@ func BenchmarkPauseBesideGhosts(b *testing.B) {
 	for _, ghosts := range []int{1, 10_000} {
 		b.Run(fmt.Sprint(ghosts, " ghosts"), func(b *testing.B) {
 			r, _ := newRank(b, 0, ghosts+1)
-			var grants []Grant
+			var notices []Notice
 			for range ghosts {
 				c := newCaller(0)
 				c.Request.OnCancel = Hold
@@ -115,8 +115,8 @@ func BenchmarkPauseBesideGhosts(b *testing.B) {
 			for b.Loop() {
 				now++
 				lease, _, _ := r.Acquire(&c.Ticket, c, now)
-				grants = r.ReleaseAt(lease, OK, now+1, now, grants[:0])
-				grants, _ = r.Tick(now+1, grants)
+				notices = r.ReleaseAt(lease, OK, now+1, now, notices[:0])
+				notices, _ = r.Tick(now+1, notices)
 			}
 		})
 	}
@@ -128,13 +128,13 @@ func BenchmarkKnownCaller(b *testing.B) {
 	m := r.Method("/a.B/C")
 	r.Open("other", Terms{})
 	c := with(r.Open("caller", Terms{}), m, 0)
-	var grants []Grant
+	var notices []Notice
 	now := time.Duration(0)
 	b.ReportAllocs()
 	for b.Loop() {
 		now += ms
 		lease, _, _ := r.Acquire(&c.Ticket, c, now)
-		grants = r.Release(lease, OK, now+ms/2, grants[:0])
+		notices = r.Release(lease, OK, now+ms/2, notices[:0])
 	}
 }
 
@@ -168,33 +168,33 @@ func BenchmarkRefused(b *testing.B) {
 func TestNothingIsAllocated(t *testing.T) {
 	r, _ := newRank(t, 1, 5, 5, 5, 5)
 	c := newCaller(0)
-	grants := make([]Grant, 0, 4)
+	notices := make([]Notice, 0, 4)
 	expectNoAllocs(t, "without waiting", func() {
 		lease, _, _ := r.Acquire(&c.Ticket, c, 0)
-		grants = r.Release(lease, OK, 0, grants[:0])
+		notices = r.Release(lease, OK, 0, notices[:0])
 	})
 	waiting, running := crowd(t, 100)
 	expectNoAllocs(t, "with waiting", func() {
-		running, grants = waiting.next(running, grants)
+		running, notices = waiting.next(running, notices)
 	})
 	many, some := crowdOf(t, 1000, 100)
 	now := time.Duration(0)
 	for range 2000 { // each caller has waited once
 		now += ms
-		some, grants = many.nextAt(some, now, grants)
+		some, notices = many.nextAt(some, now, notices)
 	}
 	expectNoAllocs(t, "with waiting of many callers", func() {
 		now += ms
-		some, grants = many.nextAt(some, now, grants)
+		some, notices = many.nextAt(some, now, notices)
 	})
 	now = 0
 	expectNoAllocs(t, "with a refusal", func() {
 		lease, _, _ := r.Acquire(&c.Ticket, c, now)
-		r.Release(lease, RefusedByWorker, now, grants[:0])
+		r.Release(lease, RefusedByWorker, now, notices[:0])
 		lease, _ = r.Rejoin(&c.Ticket, c, now)
-		r.Release(lease, OK, now, grants[:0])
+		r.Release(lease, OK, now, notices[:0])
 		now += time.Second
-		r.Tick(now, grants[:0])
+		r.Tick(now, notices[:0])
 	})
 }
 
@@ -245,20 +245,20 @@ func crowdOf(tb testing.TB, waiting, callers int) (crowded, *caller) {
 
 // next ends the running call, sends it to the tail and returns the one that
 // runs now.
-func (c crowded) next(running *caller, grants []Grant) (*caller, []Grant) {
-	return c.nextAt(running, 0, grants)
+func (c crowded) next(running *caller, notices []Notice) (*caller, []Notice) {
+	return c.nextAt(running, 0, notices)
 }
 
-func (c crowded) nextAt(running *caller, now time.Duration, grants []Grant) (*caller, []Grant) {
-	grants = c.Release(running.lease, OK, now, grants[:0])
-	for _, g := range grants {
+func (c crowded) nextAt(running *caller, now time.Duration, notices []Notice) (*caller, []Notice) {
+	notices = c.Release(running.lease, OK, now, notices[:0])
+	for _, g := range notices {
 		g.Deliver()
 	}
 	running.Request.Arrived = now
-	if _, verdict, _ := c.Acquire(&running.Ticket, running, now); verdict != Queued || len(grants) != 1 {
-		panic(fmt.Sprintf("%v with %d grants, want queued with 1", verdict, len(grants)))
+	if _, reply, _ := c.Acquire(&running.Ticket, running, now); reply != Queued || len(notices) != 1 {
+		panic(fmt.Sprintf("%v with %d notices, want queued with 1", reply, len(notices)))
 	}
-	return grants[0].Waiter.(*caller), grants
+	return notices[0].Waiter.(*caller), notices
 }
 
 func equal(n, slots int) []int {

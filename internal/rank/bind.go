@@ -48,7 +48,7 @@ func fewerCalls(a, b *Endpoint) bool {
 	if left != right {
 		return left < right
 	}
-	return a.turn < b.turn
+	return a.lastLease < b.lastLease
 }
 
 type roundRobin struct{ last int }
@@ -233,7 +233,7 @@ func (r *Rank) rebind(e *Endpoint, now time.Duration) {
 		t := from.first()
 		r.unqueue(t)
 		r.bindTo(t, now)
-		r.queueFor(t).join(t, t.place)
+		r.queueFor(t).join(t, t.position)
 		if t.bound == nil && from == r.queue {
 			return // no endpoint is up: the calls go on waiting
 		}
@@ -244,14 +244,14 @@ func (r *Rank) rebind(e *Endpoint, now time.Duration) {
 func (q *queue) first() *Ticket {
 	for i := range q.lanes {
 		if f := q.lanes[i].any(); f != nil {
-			return f.line.first
+			return f.list.first
 		}
 	}
 	return nil
 }
 
 // serveBound is serve for calls that are bound to their endpoints.
-func (r *Rank) serveBound(now time.Duration, into []Grant) []Grant {
+func (r *Rank) serveBound(now time.Duration, into []Notice) []Notice {
 	for _, e := range r.endpoints {
 		for e.queue.waiting > 0 && e.open() {
 			f := r.next(e.queue, now)

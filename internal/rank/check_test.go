@@ -145,7 +145,7 @@ func (h *havoc) checkQueue(q *queue) {
 			for at, f := range heap.flows {
 				weights += f.account.terms.Weight
 				waiting += f.waiting
-				if f.at != at || f.lane != l || f.waiting == 0 || f.since != f.line.first.Request.Arrived || l.heapOf(f) != heap {
+				if f.at != at || f.lane != l || f.waiting == 0 || f.since != f.list.first.Request.Arrived || l.heapOf(f) != heap {
 					h.Fatalf("a flow of %q in %s is not where it says: %+v", f.account.key, l.lane.name, f)
 				}
 				if parent := heap.flows[(at-1)/2]; at > 0 && f.before(parent) {
@@ -191,7 +191,7 @@ func (h *havoc) checkEmpty() {
 // wanted reports whether a call waits that may have one of the free slots.
 func (r *Rank) wanted(now time.Duration) bool {
 	f := r.mayHave(r.queue, now)
-	return f != nil && !r.forgo(f.line.first.method, now)
+	return f != nil && !r.betterToWait(f.list.first.method, now)
 }
 
 // mayHave returns a flow of which a call may have a free slot now; nil while some
@@ -203,7 +203,7 @@ func (r *Rank) mayHave(q *queue, now time.Duration) *flow {
 		return nil
 	}
 	f := r.next(q, now)
-	if f != nil && r.again > now && float64(f.account.running+f.account.ghosts+1) > min(r.share(f.account, now), float64(r.capacity-1)) {
+	if f != nil && r.again > now && float64(f.account.running+f.account.ghosts+1) > min(r.fairShare(f.account, now), float64(r.capacity-1)) {
 		return nil
 	}
 	return f

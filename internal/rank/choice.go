@@ -58,8 +58,8 @@ func lessLoaded(a, b *Endpoint) bool {
 	if left != right {
 		return left < right
 	}
-	if a.turn != b.turn {
-		return a.turn < b.turn
+	if a.lastLease != b.lastLease {
+		return a.lastLease < b.lastLease
 	}
 	return a.index < b.index // neither has had a call
 }

@@ -12,25 +12,25 @@ import (
 // leaves room for the slots that the others use: a slot cannot be taken back when they
 // need it. See docs/decisions/084-all-but-one-slot.md.
 const (
-	// slowTurn is how many times longer than the others a caller may keep a slot
+	// slowKeep is how many times longer than the others a caller may keep a slot
 	// without leaving room.
-	slowTurn = 4
+	slowKeep = 4
 	// spareRoom is the room for others above the mean number of slots that they use,
 	// in standard deviations; mostRoom is the same for a caller that keeps slots long.
 	spareRoom = 0.5
 	mostRoom  = 1.5
-	// A caller that keeps a slot for longTurn leaves the most room, and goes on to do so
+	// A caller that keeps a slot for longKeep leaves the most room, and goes on to do so
 	// for slowFor.
-	longTurn = 3 * time.Second
+	longKeep = 3 * time.Second
 	slowFor  = 10 * time.Second
 	// secondSlot is from how many slots in use on the others are left two: callers that
 	// keep one slot busy more than half of the time would mostly wait for each other.
 	secondSlot = 0.5
 	// askedFor is how long a caller counts as active after it has asked for a slot.
 	askedFor = time.Minute
-	// presentFor is how long, at least, a caller counts among those that share the
+	// recentFor is how long, at least, a caller counts among those that share the
 	// slots after its last call.
-	presentFor = time.Second
+	recentFor = time.Second
 )
 
 // asked remembers who has asked for a slot recently.
@@ -67,43 +67,43 @@ func (r *Rank) askedBeside(a *Account, priority int, now time.Duration) bool {
 	return false
 }
 
-// presence sums up the weights of the recently active accounts, in periods of
-// presentFor.
+// recent sums up the weights of the recently active accounts, in periods of
+// recentFor.
 //
 // Concurrency: belongs to the rank's lock.
-type presence struct {
-	period  int           // number of the present period, from 2 on
-	ends    time.Duration // when the present period ends
-	weights float64       // of accounts with a call in this period
-	both    float64       // of accounts with a call in this period or the last
+type recent struct {
+	period         int           // number of the present period, from 2 on
+	ends           time.Duration // when the present period ends
+	weights        float64       // of accounts with a call in this period
+	lastTwoPeriods float64       // of accounts with a call in this period or the last
 }
 
-// attend notes that the account has a call.
-func (r *Rank) attend(a *Account, now time.Duration) {
-	if now >= r.present.ends || a.attended != r.present.period {
-		r.attendAnew(a, now)
+// noteCall notes that the account has a call.
+func (r *Rank) noteCall(a *Account, now time.Duration) {
+	if now >= r.recent.ends || a.lastPeriod != r.recent.period {
+		r.noteFirstCall(a, now)
 	}
 }
 
-// attendAnew is attend for the account's first call of a period.
-func (r *Rank) attendAnew(a *Account, now time.Duration) {
-	r.turnPeriod(now)
-	r.present.count(a)
+// noteFirstCall is noteCall for the account's first call of a period.
+func (r *Rank) noteFirstCall(a *Account, now time.Duration) {
+	r.startPeriod(now)
+	r.recent.count(a)
 }
 
-// turnPeriod starts the next period when it is time, and counts every account with a
+// startPeriod starts the next period when it is time, and counts every account with a
 // running or waiting call in it.
 //
 // Cost: O(these accounts), once in a period.
-func (r *Rank) turnPeriod(now time.Duration) {
-	p := &r.present
+func (r *Rank) startPeriod(now time.Duration) {
+	p := &r.recent
 	if now < p.ends {
 		return
 	}
-	period := int(now/presentFor) + 2
-	p.ends = time.Duration(period-1) * presentFor
-	if p.both = 0; period == p.period+1 {
-		p.both = p.weights
+	period := int(now/recentFor) + 2
+	p.ends = time.Duration(period-1) * recentFor
+	if p.lastTwoPeriods = 0; period == p.period+1 {
+		p.lastTwoPeriods = p.weights
 	}
 	p.period, p.weights = period, 0
 	for _, a := range r.busy {
@@ -114,23 +114,23 @@ func (r *Rank) turnPeriod(now time.Duration) {
 	}
 }
 
-func (p *presence) count(a *Account) {
-	if a.attended == p.period {
+func (p *recent) count(a *Account) {
+	if a.lastPeriod == p.period {
 		return
 	}
 	p.weights += a.terms.Weight
-	if a.attended != p.period-1 {
-		p.both += a.terms.Weight
+	if a.lastPeriod != p.period-1 {
+		p.lastTwoPeriods += a.terms.Weight
 	}
-	a.attended = p.period
+	a.lastPeriod = p.period
 }
 
-// share is the account's fair number of slots among recently active accounts, at
+// fairShare is the account's fair number of slots among recently active accounts, at
 // least 1.
-func (r *Rank) share(a *Account, now time.Duration) float64 {
-	r.turnPeriod(now)
-	weights := r.present.both
-	if a.attended < r.present.period-1 {
+func (r *Rank) fairShare(a *Account, now time.Duration) float64 {
+	r.startPeriod(now)
+	weights := r.recent.lastTwoPeriods
+	if a.lastPeriod < r.recent.period-1 {
 		weights += a.terms.Weight
 	}
 	return max(float64(r.capacity)*a.terms.Weight/max(weights, a.terms.Weight), 1)
@@ -143,37 +143,37 @@ func (r *Rank) yields(t *Ticket, q *queue, now time.Duration) bool {
 	if !asked && r.alone() {
 		return false
 	}
-	held, most := a.running+a.ghosts+1, r.share(a, now)
+	held, most := a.running+a.ghosts+1, r.fairShare(a, now)
 	if asked {
 		most = min(most, float64(max(r.capacity-1, 1)))
 	}
 	if float64(held) <= most {
 		return false
 	}
-	own, others := r.loads(a, priority, now)
+	own, others := r.splitUsage(a, priority, now)
 	if t.method.quick(others) && !slower(held, own, others) {
 		return false
 	}
 	room := a.roomFor(t.method, own, others, asked, now) + r.waitingBeside(a, q, priority)
 	// Slots may pause, or be on endpoints that get no more calls: so neither the slots
 	// that it has nor the free ones alone tell how many are left.
-	left := max(r.capacity-held, r.slotsFree-1+others.held)
+	left := max(r.capacity-held, r.slotsFree-1+others.current)
 	return left < room
 }
 
 // roomFor returns how many slots a call of the account and a method leaves to others,
 // which use others.
-func (a *Account) roomFor(m *Method, own, others load, asked bool, now time.Duration) int {
-	if own.slots >= own.rate*longTurn.Seconds() { // also true of an account that is new
+func (a *Account) roomFor(m *Method, own, others usage, asked bool, now time.Duration) int {
+	if own.mean >= own.rate*longKeep.Seconds() { // also true of an account that is new
 		a.slow = now + slowFor
 	}
 	spare := spareRoom
-	if now < a.slow || !m.known() || m.occupancy() >= longTurn || a.haunts(own, now) {
+	if now < a.slow || !m.known() || m.expectedRun() >= longKeep || a.mostlyGhosts(own, now) {
 		spare = mostRoom
 	}
-	room := int(others.slots + spare*math.Sqrt(others.slots))
+	room := int(others.mean + spare*math.Sqrt(others.mean))
 	switch {
-	case others.slots > secondSlot:
+	case others.mean > secondSlot:
 		return max(room, 2)
 	case asked:
 		return max(room, 1)
@@ -181,42 +181,42 @@ func (a *Account) roomFor(m *Method, own, others load, asked bool, now time.Dura
 	return room
 }
 
-// loads returns the load of the account and that of all others, whose calls of a lower
-// priority do not count.
-func (r *Rank) loads(a *Account, priority int, now time.Duration) (own, others load) {
+// splitUsage returns the usage of the account and that of all others, whose calls of a
+// lower priority do not count.
+func (r *Rank) splitUsage(a *Account, priority int, now time.Duration) (own, others usage) {
 	for i, l := range r.levels {
-		mine := &a.shares[i].load
+		mine := &a.shares[i].usage
 		mine.pass(now)
-		l.load.pass(now)
-		own.slots += mine.slots
+		l.usage.pass(now)
+		own.mean += mine.mean
 		own.rate += mine.rate
 		if l.priority >= priority {
-			others.held += l.load.held - mine.held
-			others.slots += max(l.load.slots-mine.slots, 0)
-			others.rate += max(l.load.rate-mine.rate, 0)
+			others.current += l.usage.current - mine.current
+			others.mean += max(l.usage.mean-mine.mean, 0)
+			others.rate += max(l.usage.rate-mine.rate, 0)
 		}
 	}
 	return own, others
 }
 
-// haunts reports whether most of the slots that the account has are ghosts.
-func (a *Account) haunts(own load, now time.Duration) bool {
-	a.haunted.pass(now)
-	return a.haunted.slots > own.slots/2
+// mostlyGhosts reports whether most of the slots that the account has are ghosts.
+func (a *Account) mostlyGhosts(own usage, now time.Duration) bool {
+	a.ghostUsage.pass(now)
+	return a.ghostUsage.mean > own.mean/2
 }
 
 // slower reports whether a caller has had more slots than it would need by Little's law
-// if each of its calls took slowTurn times as long as those of others, or would now have
+// if each of its calls took slowKeep times as long as those of others, or would now have
 // twice as many. Both are true of a caller whose first calls have not ended yet.
-func slower(held int, own, others load) bool {
-	need := slowTurn * own.rate * others.slots // times others.rate
-	return own.slots*others.rate > need || float64(held)*others.rate >= 2*need
+func slower(held int, own, others usage) bool {
+	need := slowKeep * own.rate * others.mean // times others.rate
+	return own.mean*others.rate > need || float64(held)*others.rate >= 2*need
 }
 
-// quick reports whether calls of a method are known to take no longer than slowTurn
+// quick reports whether calls of a method are known to take no longer than slowKeep
 // times those of others.
-func (m *Method) quick(others load) bool {
-	return m.known() && m.occupancy().Seconds()*others.rate <= slowTurn*others.slots
+func (m *Method) quick(others usage) bool {
+	return m.known() && m.expectedRun().Seconds()*others.rate <= slowKeep*others.mean
 }
 
 // waitingBeside counts the waiting calls of others that may have a slot.
@@ -261,7 +261,7 @@ func (r *Rank) offer(l *laneQueue, now time.Duration) *flow {
 	for {
 		f := l.next(r.capacity, now)
 		switch {
-		case !r.yields(f.line.first, l.queue, now):
+		case !r.yields(f.list.first, l.queue, now):
 			if f.yields { // the caller may not use the slot
 				f.yields = false
 				r.poke()
@@ -282,14 +282,14 @@ func (r *Rank) offer(l *laneQueue, now time.Duration) *flow {
 func (r *Rank) Reclaims(l Lease, now time.Duration) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if !l.held() || r.alone() {
+	if !l.active() || r.alone() {
 		return false
 	}
 	a, q := l.ticket.account, l.ticket.endpoint.queue
 	if q == nil {
 		q = r.queue
 	}
-	return float64(a.running-a.unheard) > r.share(a, now) && r.waitsBeside(l.ticket, q, now)
+	return float64(a.running-a.unheard) > r.fairShare(a, now) && r.waitsBeside(l.ticket, q, now)
 }
 
 // Unheard notes that the call of a lease is given up, and that its slot comes back when
@@ -297,7 +297,7 @@ func (r *Rank) Reclaims(l Lease, now time.Duration) bool {
 func (r *Rank) Unheard(l Lease) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if l.held() && !l.ticket.unheard {
+	if l.active() && !l.ticket.unheard {
 		l.ticket.unheard = true
 		l.ticket.account.unheard++
 	}
@@ -314,7 +314,7 @@ func (r *Rank) waitsBeside(t *Ticket, q *queue, now time.Duration) bool {
 		}
 		for _, h := range []*flowHeap{&l.modest, &l.greedy} {
 			for _, f := range h.flows[:min(len(h.flows), mostChanged)] {
-				if b := f.account; b != a && float64(b.running+b.ghosts+1) <= r.share(b, now) {
+				if b := f.account; b != a && float64(b.running+b.ghosts+1) <= r.fairShare(b, now) {
 					return true
 				}
 			}

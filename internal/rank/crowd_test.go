@@ -29,8 +29,8 @@ func goOn(t *testing.T, r *Rank, good *Account, short *Method, running []*caller
 			c.acquire(t, r, now, Granted)
 			running = append(running, c)
 		}
-		grants, _ := r.Tick(now, nil)
-		deliver(grants)
+		notices, _ := r.Tick(now, nil)
+		deliver(notices)
 	}
 	return running, now
 }
@@ -40,8 +40,8 @@ func started(r *Rank, a *Account, m *Method, n int, now time.Duration) (running,
 	for range n {
 		c := with(a, m, now)
 		c.Request.OnCancel = Hold
-		lease, verdict, _ := r.Acquire(&c.Ticket, c, now)
-		if verdict == Granted {
+		lease, reply, _ := r.Acquire(&c.Ticket, c, now)
+		if reply == Granted {
 			c.lease = lease
 			running = append(running, c)
 		} else {
@@ -74,8 +74,8 @@ func TestWhoKeepsSlotsLeavesRoom(t *testing.T) {
 		t.Fatal("no Tick is asked for")
 	}
 	for granted := 0; granted < 6; {
-		grants, next := r.Tick(now, nil)
-		granted += deliver(grants)
+		notices, next := r.Tick(now, nil)
+		granted += deliver(notices)
 		if next == 0 && granted < 6 || now > time.Minute {
 			t.Fatalf("%v: %d calls more have started, next look at %v", now, granted, next)
 		}
@@ -150,8 +150,8 @@ func TestGhostsLeaveRoom(t *testing.T) {
 		}
 		most = max(most, held())
 		now += 12 * ms
-		grants, _ := r.Tick(now, nil)
-		deliver(grants)
+		notices, _ := r.Tick(now, nil)
+		deliver(notices)
 	}
 	if most > 9 || most < 7 {
 		t.Errorf("it had %d slots at a time, want its share of 7, or little more", most)

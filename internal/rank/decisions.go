@@ -8,10 +8,10 @@ const (
 	queued
 	handedOver
 	servedNewest
-	turnedNewest
-	turnedBack
+	flippedNewest
+	flippedBack
 	evicted
-	spared
+	letThrough
 	waitedForStreams
 	waitedForReserve
 	waitedForFaster
@@ -33,10 +33,10 @@ func (d decision) String() string {
 		queued:           "queued",
 		handedOver:       "handed_over",
 		servedNewest:     "served_newest_first",
-		turnedNewest:     "turned_newest_first",
-		turnedBack:       "turned_first_come",
+		flippedNewest:    "turned_newest_first",
+		flippedBack:      "turned_first_come",
 		evicted:          "evicted_for_another",
-		spared:           "spared_to_learn",
+		letThrough:       "spared_to_learn",
 		waitedForStreams: "waited_for_stream_slots",
 		waitedForReserve: "waited_for_reserved_slots",
 		waitedForFaster:  "waited_for_faster",

@@ -181,9 +181,9 @@ func (h *havoc) some(where whereabouts) *havocCall {
 
 func (c *havocCall) acquire() {
 	c.arrives()
-	lease, verdict, reason := c.rank.Acquire(&c.Ticket, c, c.now)
-	c.model.acquired(c, verdict, reason)
-	c.enters(lease, verdict)
+	lease, reply, reason := c.rank.Acquire(&c.Ticket, c, c.now)
+	c.model.acquired(c, reply, reason)
+	c.enters(lease, reply)
 }
 
 func (c *havocCall) acquireFree() {
@@ -208,7 +208,7 @@ func (c *havocCall) arrives() {
 }
 
 // enters notes the rank's answer.
-func (c *havocCall) enters(l Lease, v Verdict) {
+func (c *havocCall) enters(l Lease, v Reply) {
 	c.model.enters(c, l, v)
 	switch v {
 	case Granted:
@@ -243,13 +243,13 @@ func (c *havocCall) end(o Outcome) {
 	c.took(c.rank.ReleaseAt(c.lease, o, until, now, nil))
 	switch {
 	case o == RefusedByWorker:
-		l, verdict := c.rank.Rejoin(&c.Ticket, c, c.now)
-		c.model.rejoined(c, verdict)
-		c.enters(l, verdict)
+		l, reply := c.rank.Rejoin(&c.Ticket, c, c.now)
+		c.model.rejoined(c, reply)
+		c.enters(l, reply)
 	case o == Failed && c.IntN(2) == 0:
-		l, verdict, reason := c.rank.Retry(&c.Ticket, c, c.now)
-		c.model.acquired(c, verdict, reason)
-		c.enters(l, verdict)
+		l, reply, reason := c.rank.Retry(&c.Ticket, c, c.now)
+		c.model.acquired(c, reply, reason)
+		c.enters(l, reply)
 	}
 }
 
@@ -264,9 +264,9 @@ func (c *havocCall) leave() {
 	}
 }
 
-// took passes on the grants that something has made.
-func (h *havoc) took(grants []Grant) {
-	for _, g := range grants {
+// took passes on the notices that something has made.
+func (h *havoc) took(notices []Notice) {
+	for _, g := range notices {
 		if !h.shared { // else the call is somebody else's
 			c := g.Waiter.(*havocCall)
 			if c.where != inLine {
@@ -301,9 +301,9 @@ func (h *havoc) open(l letter) {
 
 func (h *havoc) doTick() {
 	woken(h.rank)
-	grants, next := h.rank.Tick(h.now, nil)
+	notices, next := h.rank.Tick(h.now, nil)
 	h.model.ticked(next)
-	h.took(grants)
+	h.took(notices)
 	h.tick = next
 }
 

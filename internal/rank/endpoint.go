@@ -38,26 +38,26 @@ type EndpointOptions struct {
 type Endpoint struct {
 	// The fields of every lease come first and together; those that anybody may read
 	// come last, on a cache line of their own.
-	slots    int // the most that the options allow
-	limit    int // how many of them may be used now
-	ready    bool
-	suspect  bool
-	removed  bool
-	onCancel OnCancel
-	inFlight int    // leases not yet released
-	aside    int    // streams in flight that are outside an adaptive limit
-	paused   int    // slots without a lease that Tick will free
-	ghosts   int    // paused slots for calls whose callers have gone
-	doubts   int    // ghosts that were given up without a sign that they had ended
-	refusals int    // refusals in a row, at most maxRefusals
-	turn     uint64 // number of the last lease here; the smallest is least recent
-	freeAt   int    // position in Rank.free, -1 if no slot is free
-	usable   int    // slots that Rank.capacity counts
-	free     int    // slots that Rank.slotsFree counts
-	pace     pace
-	adapt    *adaptive // nil if the number of slots is fixed
-	latency  latency   // for PeakEWMA
-	queue    *queue    // calls that a policy has bound to it; nil with LateBinding
+	slots     int // the most that the options allow
+	limit     int // how many of them may be used now
+	ready     bool
+	suspect   bool
+	removed   bool
+	onCancel  OnCancel
+	inFlight  int    // leases not yet released
+	exempt    int    // streams in flight that are outside an adaptive limit
+	paused    int    // slots without a lease that Tick will free
+	ghosts    int    // paused slots for calls whose callers have gone
+	doubts    int    // ghosts that were given up without a sign that they had ended
+	refusals  int    // refusals in a row, at most maxRefusals
+	lastLease uint64 // number of the last lease here; the smallest is least recent
+	freeAt    int    // position in Rank.free, -1 if no slot is free
+	usable    int    // slots that Rank.capacity counts
+	free      int    // slots that Rank.slotsFree counts
+	pace      pace
+	adapt     *adaptive // nil if the number of slots is fixed
+	latency   latency   // for PeakEWMA
+	queue     *queue    // calls that a policy has bound to it; nil with LateBinding
 
 	_     [64]byte
 	name  string

@@ -11,7 +11,7 @@ import (
 type flow struct {
 	account *Account
 	lane    *laneQueue
-	line    line
+	list    waitList
 	waiting int
 
 	at     int           // index in one of the heaps of its lane
@@ -56,7 +56,7 @@ func (l *laneQueue) waitingOf(a *Account) int {
 
 // begin adds a flow for the account, whose first call t begins to wait.
 func (l *laneQueue) begin(a *Account, t *Ticket) *flow {
-	f := l.queue.spares.take()
+	f := l.queue.pool.take()
 	f.account, f.lane, f.modest, f.since = a, l, true, t.Request.Arrived
 	a.flows = append(a.flows, f)
 	l.weights += a.terms.Weight
@@ -77,13 +77,13 @@ func (l *laneQueue) end(f *flow) {
 		// Any will do: a longer one takes over when it grows.
 		l.longest = l.any()
 	}
-	l.queue.spares.give(f)
+	l.queue.pool.give(f)
 }
 
-// spares are flows that are not in use, kept so that waiting needs no new memory.
-type spares struct{ flows []*flow }
+// flowPool are flows that are not in use, kept so that waiting needs no new memory.
+type flowPool struct{ flows []*flow }
 
-func (s *spares) take() *flow {
+func (s *flowPool) take() *flow {
 	last := len(s.flows) - 1
 	if last < 0 {
 		return &flow{}
@@ -93,14 +93,14 @@ func (s *spares) take() *flow {
 	return f
 }
 
-func (s *spares) give(f *flow) {
+func (s *flowPool) give(f *flow) {
 	*f = flow{}
 	s.flows = append(s.flows, f)
 }
 
 // moved restores the order after a flow's account or next call has changed.
 func (l *laneQueue) moved(f *flow) {
-	f.since = f.line.first.Request.Arrived
+	f.since = f.list.first.Request.Arrived
 	l.heapOf(f).fix(f.at)
 }
 

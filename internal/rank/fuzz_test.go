@@ -173,9 +173,9 @@ func (c *clock) tick() {
 			c.leap.Lock()
 			c.at.Store(max(c.at.Load(), int64(next)))
 			c.leap.Unlock()
-			var grants []Grant
-			grants, next = c.rank.Tick(c.now(), nil)
-			deliver(grants)
+			var notices []Notice
+			notices, next = c.rank.Tick(c.now(), nil)
+			deliver(notices)
 		}
 	}
 }

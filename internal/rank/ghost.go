@@ -26,9 +26,9 @@ const (
 	ghostMost = 30 * time.Second
 )
 
-// haunt decides about the slot of a call that is cancelled at now: a ghost holds it
+// holdGhost decides about the slot of a call that is cancelled at now: a ghost holds it
 // until nearly all calls of its method would have ended (R5), or it is free at once.
-func (r *Rank) haunt(l Lease, now time.Duration) (until time.Duration, ghost bool) {
+func (r *Rank) holdGhost(l Lease, now time.Duration) (until time.Duration, ghost bool) {
 	e := l.ticket.endpoint
 	how := l.ticket.Request.OnCancel
 	if how == 0 {

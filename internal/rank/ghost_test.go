@@ -53,8 +53,8 @@ func TestGhosts(t *testing.T) {
 			if ratio := float64(at) / float64(test.until); ratio < 0.94 || ratio > 1.06 {
 				t.Errorf("the ghost is gone at %v, want about %v", at, test.until)
 			}
-			grants, _ := r.Tick(at, nil)
-			if deliver(grants) != 1 || r.Snapshot().Endpoints[0].Ghosts != 0 {
+			notices, _ := r.Tick(at, nil)
+			if deliver(notices) != 1 || r.Snapshot().Endpoints[0].Ghosts != 0 {
 				t.Error("the slot was not handed on")
 			}
 		})

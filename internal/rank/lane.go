@@ -36,7 +36,7 @@ type level struct {
 	// ahead is the slot time that accounts have been charged in advance, on the same
 	// scale.
 	ahead float64
-	load  load // of slots, by its calls
+	usage usage // of slots, by its calls
 	asked asked
 }
 
@@ -53,23 +53,23 @@ func (l *level) enter(a *Account) {
 	}
 }
 
-// hold notes that calls of an account have n slots more. Every call comes here twice,
+// addSlots notes that calls of an account have n slots more. Every call comes here twice,
 // so the rare work is elsewhere.
-func (l *level) hold(a *Account, n int, now time.Duration) {
-	own := &a.shares[l.index].load
-	if now-min(own.folded, l.load.folded) >= loadFolds {
-		l.load.pass(now)
+func (l *level) addSlots(a *Account, n int, now time.Duration) {
+	own := &a.shares[l.index].usage
+	if now-min(own.folded, l.usage.folded) >= usageFolds {
+		l.usage.pass(now)
 		own.pass(now)
 	}
-	l.load.add(n, now)
+	l.usage.add(n, now)
 	own.add(n, now)
 }
 
 // ended notes that a call of an account has given its slot back.
 func (l *level) ended(a *Account, now time.Duration) {
-	l.hold(a, -1, now)
-	l.load.ended++
-	a.shares[l.index].load.ended++
+	l.addSlots(a, -1, now)
+	l.usage.ended++
+	a.shares[l.index].usage.ended++
 }
 
 // exit notes that a call of an account no longer waits.
@@ -174,8 +174,8 @@ func (r *Rank) withheld(l *lane) (slots int) {
 	return slots
 }
 
-// heldBack counts why a call waits although a slot is free where it may run.
-func (r *Rank) heldBack(t *Ticket) {
+// countWait counts why a call waits although a slot is free where it may run.
+func (r *Rank) countWait(t *Ticket) {
 	switch l := t.lane; {
 	case t.bound == nil && len(r.free) == 0, t.bound != nil && !t.bound.open():
 		// No slot is free.

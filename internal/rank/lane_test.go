@@ -144,8 +144,8 @@ func TestPlacesInAFullQueue(t *testing.T) {
 	if r.Waiting() != 2 || r.Leave(&second.Ticket) {
 		t.Error("the newest call of the longest line is still there")
 	}
-	grants, _ := r.Tick(0, nil)
-	deliver(grants)
+	notices, _ := r.Tick(0, nil)
+	deliver(notices)
 	if len(second.refused) != 1 || second.refused[0] != QueueFull || !woken(r) {
 		t.Errorf("who gave up its place was told %v", second.refused)
 	}

@@ -11,7 +11,7 @@ import "time"
 // Ordering: the slot is free when Release returns, not before.
 type Lease struct {
 	ticket *Ticket
-	turn   uint64 // tells this lease from an earlier one of the same ticket
+	number uint64 // tells this lease from an earlier one of the same ticket
 }
 
 // Endpoint returns where the call goes; nil for the zero Lease.
@@ -44,10 +44,10 @@ func (l Lease) Waited() time.Duration {
 // lease has been released since.
 func (l Lease) Valid() bool { return l.ticket != nil }
 
-// held reports whether l is still to be released. The caller holds the rank's
+// active reports whether l is still to be released. The caller holds the rank's
 // lock.
-func (l Lease) held() bool {
-	return l.ticket != nil && l.ticket.state == leased && l.ticket.turn == l.turn
+func (l Lease) active() bool {
+	return l.ticket != nil && l.ticket.state == leased && l.ticket.leaseNumber == l.number
 }
 
 // Waiter hears whether a queued call gets a slot.
@@ -64,8 +64,8 @@ type Waiter interface {
 	Refused(r Reason)
 }
 
-// Grant tells one waiting call that it has a slot, or why it does not get one.
-type Grant struct {
+// Notice tells one waiting call that it has a slot, or why it does not get one.
+type Notice struct {
 	Waiter Waiter
 	// Lease is valid if Reason is NoReason.
 	Lease Lease
@@ -75,7 +75,7 @@ type Grant struct {
 
 // Deliver tells the waiter. Call it once, holding no lock that the waiter may
 // need (R23).
-func (g Grant) Deliver() {
+func (g Notice) Deliver() {
 	if g.Reason != NoReason {
 		g.Waiter.Refused(g.Reason)
 		return

@@ -12,8 +12,8 @@ func saturate(t *testing.T, r *Rank, calls []*caller, run time.Duration, from, t
 	for now := from; now < to; {
 		var running []*caller
 		for _, c := range calls {
-			lease, verdict, _ := r.Acquire(&c.Ticket, c, now)
-			if verdict != Granted {
+			lease, reply, _ := r.Acquire(&c.Ticket, c, now)
+			if reply != Granted {
 				break
 			}
 			c.lease = lease
@@ -78,13 +78,13 @@ func TestAdaptingAllocatesNothing(t *testing.T) {
 	r.SetReady(e, true, 0, nil)
 	c := newCaller(0)
 	c.Request.Method = r.Method("m")
-	grants := make([]Grant, 0, 4)
+	notices := make([]Notice, 0, 4)
 	now := time.Duration(0)
 	expectNoAllocs(t, "with slots that adapt", func() {
 		lease, _, _ := r.Acquire(&c.Ticket, c, now)
 		now += ms
-		grants = r.Release(lease, OK, now, grants[:0])
+		notices = r.Release(lease, OK, now, notices[:0])
 		now += 10 * ms
-		r.Tick(now, grants[:0])
+		r.Tick(now, notices[:0])
 	})
 }

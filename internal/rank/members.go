@@ -23,9 +23,9 @@ func (r *Rank) Add(name string, o EndpointOptions) *Endpoint {
 	if o.Most != 0 {
 		e.adapt = &adaptive{least: o.Least, start: o.Slots, most: o.Most}
 	}
-	e.renew(0)
+	e.resetSlots(0)
 	if r.bind != nil {
-		e.queue = newQueue(r.lanes, &r.spares)
+		e.queue = newQueue(r.lanes, &r.pool)
 	}
 	r.nextIndex++
 	r.endpoints = append(r.endpoints, e)
@@ -39,7 +39,7 @@ func (r *Rank) Add(name string, o EndpointOptions) *Endpoint {
 // starts afresh: its pauses end and its refusals are forgotten, for it may be
 // another process by now, and an adaptive limit starts from the limits of others.
 // Calling it again with the same value, or for a removed endpoint, changes nothing.
-func (r *Rank) SetReady(e *Endpoint, ready bool, now time.Duration, into []Grant) []Grant {
+func (r *Rank) SetReady(e *Endpoint, ready bool, now time.Duration, into []Notice) []Notice {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if e.removed || e.ready == ready {
@@ -50,16 +50,16 @@ func (r *Rank) SetReady(e *Endpoint, ready bool, now time.Duration, into []Grant
 		r.ready.Add(1)
 		e.refusals, e.doubts = 0, 0
 		e.pace, e.latency = pace{}, latency{}
-		e.renew(r.found(e))
+		e.resetSlots(r.slotsToStart(e))
 		r.unpause(e, now)
 	} else {
 		r.ready.Add(-1)
 	}
-	return r.turned(e, now, into)
+	return r.upChanged(e, now, into)
 }
 
-// turned updates the rank after an endpoint has begun or ceased to get calls.
-func (r *Rank) turned(e *Endpoint, now time.Duration, into []Grant) []Grant {
+// upChanged updates the rank after an endpoint has begun or ceased to get calls.
+func (r *Rank) upChanged(e *Endpoint, now time.Duration, into []Notice) []Notice {
 	r.up = slices.DeleteFunc(r.up, func(x *Endpoint) bool { return x == e })
 	if e.up() {
 		r.up = append(r.up, e)

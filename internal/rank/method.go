@@ -33,16 +33,16 @@ type Method struct {
 	name string
 
 	// See streams.go.
-	trial   bool // its calls are of one kind, so that one tells about the others
+	uniform bool // its calls are of one kind, so that one tells about the others
 	brief   bool // the median of the last runs is below longAfter
 	goesOn  bool // an answer was a stream
 	running int  // calls that have a slot
 
-	runs    runTimes
-	stale   int           // runs since the estimates were made
-	decayed time.Duration // when the runs last faded
-	spared  int           // calls to be refused since the last one that was let through
-	cut     int           // runs that deadlines have cut since one ended
+	runs         runTimes
+	unpublished  int           // runs since the estimates were made
+	decayed      time.Duration // when the runs last faded
+	refusedSince int           // calls to be refused since the last one that was let through
+	cut          int           // runs that deadlines have cut since one ended
 
 	// The values of Estimate, in nanoseconds; written under the rank's lock.
 	samples, mean, median, p95, longest atomic.Int64
@@ -87,15 +87,15 @@ func (m *Method) usual() time.Duration {
 	return time.Duration(m.median.Load())
 }
 
-// occupancy is the mean time that a call has its slot.
-func (m *Method) occupancy() time.Duration { return time.Duration(m.mean.Load()) }
+// expectedRun is the mean time that a call has its slot.
+func (m *Method) expectedRun() time.Duration { return time.Duration(m.mean.Load()) }
 
 // observe learns one run.
 func (m *Method) observe(run, now time.Duration) {
 	m.fade(now)
 	m.cut = 0
 	m.runs.add(run)
-	if m.stale++; m.stale >= refreshEvery || m.runs.samples() < 2*refreshEvery {
+	if m.unpublished++; m.unpublished >= refreshEvery || m.runs.samples() < 2*refreshEvery {
 		m.estimate()
 	}
 }
@@ -112,7 +112,7 @@ func (m *Method) observeAtLeast(run, now time.Duration) {
 
 // halves returns the time after which a run counts half.
 func (m *Method) halves() time.Duration {
-	return max(halfLife, min(halfLifeRuns*m.occupancy(), halfLifeMost))
+	return max(halfLife, min(halfLifeRuns*m.expectedRun(), halfLifeMost))
 }
 
 // fade lets runs count less as time goes by.
@@ -134,7 +134,7 @@ func (m *Method) fade(now time.Duration) {
 
 // estimate publishes what is known.
 func (m *Method) estimate() {
-	m.stale = 0
+	m.unpublished = 0
 	r := &m.runs
 	m.samples.Store(int64(r.samples()))
 	if r.total == 0 {
@@ -151,15 +151,15 @@ func (m *Method) estimate() {
 	m.longest.Store(int64(longest))
 }
 
-// spare reports whether a call that should be refused is let through all the same: one
+// letThrough reports whether a call that should be refused is let through all the same: one
 // in a hundred is, or nothing would be learned of a method whose calls are all refused
 // (R16).
-func (m *Method) spare() bool {
-	m.spared++
-	if m.spared < 100 {
+func (m *Method) letThrough() bool {
+	m.refusedSince++
+	if m.refusedSince < 100 {
 		return false
 	}
-	m.spared = 0
+	m.refusedSince = 0
 	return true
 }
 
@@ -172,9 +172,9 @@ type runTimes struct {
 }
 
 const (
-	// shares is the count of one new run. It bounds how far a rare run can fade before
+	// perRun is the count of one new run. It bounds how far a rare run can fade before
 	// it is forgotten while common ones are not.
-	shares  = 64
+	perRun  = 64
 	octaves = 32
 	// firstOctave is the exponent of the first bucket: 1,024 ns.
 	firstOctave = 10
@@ -197,12 +197,12 @@ func lowest(bucket int) time.Duration {
 }
 
 // samples returns the number of runs behind the counts.
-func (r *runTimes) samples() int { return r.total / shares }
+func (r *runTimes) samples() int { return r.total / perRun }
 
 func (r *runTimes) add(d time.Duration) {
-	r.counts[bucketOf(d)] += shares
-	r.total += shares
-	r.sum += shares * float64(d)
+	r.counts[bucketOf(d)] += perRun
+	r.total += perRun
+	r.sum += perRun * float64(d)
 }
 
 // halve halves the count of every run; a run that has faded to nothing is forgotten.

@@ -34,12 +34,12 @@ func (h *havoc) withModel() *havoc {
 }
 
 // acquired checks the answer to a call that asks for a slot.
-func (m *model) acquired(c *havocCall, got Verdict, why Reason) {
+func (m *model) acquired(c *havocCall, got Reply, why Reason) {
 	if m == nil {
 		return
 	}
 	c.putBack = false
-	want, reason := m.verdict(c), NoReason
+	want, reason := m.reply(c), NoReason
 	switch {
 	case want == Refused:
 		reason = DeadlineExceeded
@@ -51,7 +51,7 @@ func (m *model) acquired(c *havocCall, got Verdict, why Reason) {
 	}
 }
 
-func (m *model) verdict(c *havocCall) Verdict {
+func (m *model) reply(c *havocCall) Reply {
 	switch {
 	case c.Request.late(m.now):
 		return Refused
@@ -63,22 +63,22 @@ func (m *model) verdict(c *havocCall) Verdict {
 }
 
 func (m *model) acquiredFree(c *havocCall, ok bool) {
-	if m != nil && ok != (m.verdict(c) == Granted) {
+	if m != nil && ok != (m.reply(c) == Granted) {
 		m.Fatalf("AcquireFree: %v with %d waiting and %d endpoints free", ok, len(m.queue), len(m.free()))
 	}
 }
 
 // rejoined checks the answer to a call that is put back, which no full queue refuses.
-func (m *model) rejoined(c *havocCall, got Verdict) {
+func (m *model) rejoined(c *havocCall, got Reply) {
 	if m == nil {
 		return
 	}
-	if c.putBack = true; got != m.verdict(c) {
-		m.Fatalf("Rejoin: %v, want %v", got, m.verdict(c))
+	if c.putBack = true; got != m.reply(c) {
+		m.Fatalf("Rejoin: %v, want %v", got, m.reply(c))
 	}
 }
 
-func (m *model) enters(c *havocCall, l Lease, v Verdict) {
+func (m *model) enters(c *havocCall, l Lease, v Reply) {
 	if m == nil {
 		return
 	}
@@ -151,7 +151,7 @@ func (m *model) ticked(next time.Duration) {
 }
 
 // granted checks that it is the turn of whom the rank has chosen.
-func (m *model) granted(c *havocCall, g Grant) {
+func (m *model) granted(c *havocCall, g Notice) {
 	if m == nil {
 		return
 	}

@@ -12,8 +12,8 @@ func TestUnreachableEndpointPausesAsAWhole(t *testing.T) {
 	running, lost := newCaller(0), newCaller(0)
 	running.acquire(t, r, 0, Granted)
 	lost.acquire(t, r, 0, Granted)
-	if grants := r.ReleaseAt(lost.lease, NotSent, 20*ms, 0, nil); len(grants) != 0 || !woken(r) {
-		t.Errorf("%d grants, or no wake-up", len(grants))
+	if notices := r.ReleaseAt(lost.lease, NotSent, 20*ms, 0, nil); len(notices) != 0 || !woken(r) {
+		t.Errorf("%d notices, or no wake-up", len(notices))
 	}
 	if e := r.Snapshot().Endpoints[0]; e.Paused != 4 || e.InFlight != 1 {
 		t.Errorf("%d slots pause, %d are in use", e.Paused, e.InFlight)

@@ -10,11 +10,11 @@ import "time"
 // served.
 // Concurrency: runs under the rank's lock; it does not block and does not call
 // the rank.
-type Order func(l *Standing, now time.Duration) (newestFirst bool)
+type Order func(l *OrderState, now time.Duration) (newestFirst bool)
 
-// Standing is what an Order may consider of an account's list of waiting calls, and
+// OrderState is what an Order may consider of an account's list of waiting calls, and
 // what it remembers of it.
-type Standing struct {
+type OrderState struct {
 	// Time is how soon the last call had to be served when it came: by its deadline or
 	// the end of queue.timeout. 0 means that it has neither.
 	Time time.Duration
@@ -26,15 +26,15 @@ type Standing struct {
 
 	// Only the order writes the following fields. They are zero after the list was empty.
 
-	Newest bool          // the last result of the order
-	Turned time.Duration // since when; 0: always
-	Gaps   time.Duration // Gap at that instant
-	Left   time.Duration // Wait at that instant
-	Late   time.Duration // since when Wait has been too long; 0: it is not
+	Newest  bool          // the last result of the order
+	Flipped time.Duration // since when; 0: always
+	Gaps    time.Duration // Gap at that instant
+	Left    time.Duration // Wait at that instant
+	Late    time.Duration // since when Wait has been too long; 0: it is not
 }
 
 // FIFO is the order that ignores overload: first come, first served.
-func FIFO(*Standing, time.Duration) bool { return false }
+func FIFO(*OrderState, time.Duration) bool { return false }
 
 const (
 	// lateParts says when the order of arrival has failed: a new call would have only
@@ -61,35 +61,35 @@ const (
 // answers are of no use any more. Served from the other end, most calls hardly wait.
 // Source: Maurer, "Fail at Scale", ACM Queue 2015 (adaptive LIFO); Bronson et al.,
 // "Metastable Failures in Distributed Systems", HotOS 2021 (why it must not last).
-func Adaptive(l *Standing, now time.Duration) bool {
+func Adaptive(l *OrderState, now time.Duration) bool {
 	switch {
 	case l.Newest:
 		// With twice as many slots the queue may not be too long any more.
-		if now-l.Turned >= max(newestFor, l.Time+l.Time/2) || l.Gap <= l.Gaps/2 {
-			l.turn(false, now)
+		if now-l.Flipped >= max(newestFor, l.Time+l.Time/2) || l.Gap <= l.Gaps/2 {
+			l.flip(false, now)
 		}
 	case !l.tooLong(now):
 		l.Late = 0
-	case l.Late == 0 && !l.tried(now):
+	case l.Late == 0 && !l.onTrial(now):
 		l.Late = max(now, 1)
-	case l.tried(now) || now-l.Late >= l.Time/lateFor:
-		l.turn(true, now)
+	case l.onTrial(now) || now-l.Late >= l.Time/lateFor:
+		l.flip(true, now)
 	}
 	return l.Newest
 }
 
-func (l *Standing) turn(newest bool, now time.Duration) {
-	l.Newest, l.Turned, l.Gaps, l.Left, l.Late = newest, now, l.Gap, l.Wait, 0
+func (l *OrderState) flip(newest bool, now time.Duration) {
+	l.Newest, l.Flipped, l.Gaps, l.Left, l.Late = newest, now, l.Gap, l.Wait, 0
 }
 
-// tried reports whether the order of arrival is on trial.
-func (l *Standing) tried(now time.Duration) bool { return l.Turned != 0 && now-l.Turned < trial }
+// onTrial reports whether the order of arrival is on trial.
+func (l *OrderState) onTrial(now time.Duration) bool { return l.Flipped != 0 && now-l.Flipped < trial }
 
-// tooLong reports whether the order of arrival would serve the line's last call too
+// tooLong reports whether the order of arrival would serve the list's last call too
 // late.
-func (l *Standing) tooLong(now time.Duration) bool {
+func (l *OrderState) tooLong(now time.Duration) bool {
 	most := l.Time - l.Time/lateParts
-	if l.tried(now) {
+	if l.onTrial(now) {
 		most = min(most, max(l.Time*5/8, l.Left*5/4))
 	}
 	return l.Time > 0 && l.Wait > most

@@ -8,22 +8,22 @@ import "time"
 // the result, for the caller to deliver.
 //
 // Ready endpoints are used all the same.
-func (r *Rank) SetOutage(outage bool, now time.Duration, into []Grant) []Grant {
+func (r *Rank) SetOutage(outage bool, now time.Duration, into []Notice) []Notice {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.outage = outage
 	return r.serve(now, into)
 }
 
-// forsaken reports whether no endpoint is ready or expected to become ready.
-func (r *Rank) forsaken() bool { return r.outage && r.Ready() == 0 }
+// noneExpected reports whether no endpoint is ready or expected to become ready.
+func (r *Rank) noneExpected() bool { return r.outage && r.Ready() == 0 }
 
-// dismissAll refuses all waiting calls. None of them is bound: no endpoint is up.
+// refuseAllWaiting refuses all waiting calls. None of them is bound: no endpoint is up.
 //
 // Cost: O(waiting calls), once for an outage.
-func (r *Rank) dismissAll(into []Grant) []Grant {
+func (r *Rank) refuseAllWaiting(into []Notice) []Notice {
 	for t := r.queue.first(); t != nil; t = r.queue.first() {
-		into = r.dismiss(t, NoneReady, into)
+		into = r.refuseWaiting(t, NoneReady, into)
 	}
 	return into
 }

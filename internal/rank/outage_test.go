@@ -44,7 +44,7 @@ func TestOutageRefusesAtOnce(t *testing.T) {
 			r.SetOutage(false, 4*ms, nil)
 			comes.acquire(t, r, 4*ms, Queued)
 			if n := deliver(r.SetReady(e, true, 2000*ms, nil)); n != 1 || !comes.lease.Valid() {
-				t.Errorf("%d grants when the endpoint is back", n)
+				t.Errorf("%d notices when the endpoint is back", n)
 			}
 		})
 	}

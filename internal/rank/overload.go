@@ -12,10 +12,10 @@ func (r *Rank) reordered(before, now bool) {
 		return
 	case now:
 		r.overloaded.Add(1)
-		r.counts.decided[turnedNewest]++
+		r.counts.decided[flippedNewest]++
 	default:
 		r.overloaded.Add(-1)
-		r.counts.decided[turnedBack]++
+		r.counts.decided[flippedBack]++
 	}
 	r.poke()
 }

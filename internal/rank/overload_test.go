@@ -29,8 +29,8 @@ func TestShedAtArrival(t *testing.T) {
 	ask := func(left time.Duration) Reason {
 		c := with(nil, m, 0)
 		c.Request.Deadline = left
-		_, verdict, reason := r.Acquire(&c.Ticket, c, 0)
-		if verdict == Queued {
+		_, reply, reason := r.Acquire(&c.Ticket, c, 0)
+		if reply == Queued {
 			r.Leave(&c.Ticket)
 		}
 		return reason
@@ -76,7 +76,7 @@ func TestSparedCallsStart(t *testing.T) {
 	for range 100 {
 		c := with(nil, m, 0)
 		c.Request.Deadline = 19 * ms
-		if _, verdict, _ := r.Acquire(&c.Ticket, c, 0); verdict == Queued {
+		if _, reply, _ := r.Acquire(&c.Ticket, c, 0); reply == Queued {
 			spared = c
 		}
 	}
@@ -124,7 +124,7 @@ func TestHandoversOfFreeSlotsDoNotCount(t *testing.T) {
 	burst := func() {
 		calls := []*caller{newCaller(now), newCaller(now), newCaller(now)}
 		for i, c := range calls {
-			c.acquire(t, r, now, []Verdict{Granted, Queued, Queued}[i])
+			c.acquire(t, r, now, []Reply{Granted, Queued, Queued}[i])
 		}
 		for _, c := range calls {
 			now += 10 * ms
@@ -153,15 +153,15 @@ func TestExpectedWaitCountsOtherCallers(t *testing.T) {
 		backlog(t, r, r.Open(fmt.Sprint(i), Terms{}), nil, 1, 0)
 	}
 	l := &r.queue.lanes[0]
-	if n := l.ahead(r.Open("new", Terms{})); n != 50 {
+	if n := l.callsAhead(r.Open("new", Terms{})); n != 50 {
 		t.Errorf("a new caller is expected to wait for %d of 50 calls of others", n)
 	}
 	heavy := r.Open("heavy", Terms{Weight: 5})
-	if n := l.ahead(heavy); n != 10 {
+	if n := l.callsAhead(heavy); n != 10 {
 		t.Errorf("one of weight 5 is expected to wait for %d of 50 calls of others, want 10", n)
 	}
 	backlog(t, r, heavy, m, 4, 0)
-	if n := l.ahead(heavy); n != 54 {
+	if n := l.callsAhead(heavy); n != 54 {
 		t.Errorf("with 4 calls that wait he is expected to wait for %d, want all 54", n)
 	}
 }
@@ -176,8 +176,8 @@ func TestLittleTimeIsNotSpentOnGhosts(t *testing.T) {
 	ample.acquire(t, r, 0, Queued)
 	running.lease.Endpoint().onCancel = Hold
 	running.release(r, Cancelled, 80*ms)
-	grants, _ := r.Tick(100*ms, nil)
-	deliver(grants)
+	notices, _ := r.Tick(100*ms, nil)
+	deliver(notices)
 	if len(short.refused) != 1 || short.refused[0] != WontFinish || ample.granted != 1 {
 		t.Errorf("with 30 ms for 20, behind a ghost: %v; the next was granted %d times", short.refused, ample.granted)
 	}
@@ -196,8 +196,8 @@ func TestNothingIsShedUnlearned(t *testing.T) {
 	c.acquire(t, r, 0, Queued)
 }
 
-// standing is what an order is told of a line of calls that have a second each.
-func standing(wait, gap time.Duration, l *Standing) *Standing {
+// orderState is what an order is told of a list of calls that have a second each.
+func orderState(wait, gap time.Duration, l *OrderState) *OrderState {
 	l.Time, l.Wait, l.Gap = time.Second, wait, gap
 	return l
 }
@@ -206,7 +206,7 @@ func standing(wait, gap time.Duration, l *Standing) *Standing {
 // call's time without a break, and after one and a half times that time it is tried
 // again.
 func TestNewestFirstWhileItIsTooLate(t *testing.T) {
-	l := &Standing{}
+	l := &OrderState{}
 	for _, step := range []struct {
 		at, wait time.Duration
 		newest   bool
@@ -228,7 +228,7 @@ func TestNewestFirstWhileItIsTooLate(t *testing.T) {
 		{6590 * ms, 790 * ms, false},
 		{6610 * ms, 930 * ms, false}, // the trial is over: it was good enough
 	} {
-		if got := Adaptive(standing(step.wait, 10*ms, l), step.at); got != step.newest {
+		if got := Adaptive(orderState(step.wait, 10*ms, l), step.at); got != step.newest {
 			t.Errorf("at %v with %v to wait: %v", step.at, step.wait, got)
 		}
 	}
@@ -237,9 +237,9 @@ func TestNewestFirstWhileItIsTooLate(t *testing.T) {
 // A queue that does not grow in the order of arrival stays in it, however long it
 // is: callers wait for their answers before they send more.
 func TestFullLoopIsNoOverload(t *testing.T) {
-	l := &Standing{}
+	l := &OrderState{}
 	for now := 0 * ms; now < time.Minute; now += ms {
-		if Adaptive(standing(930*ms, 10*ms, l), now) {
+		if Adaptive(orderState(930*ms, 10*ms, l), now) {
 			t.Fatalf("newest first at %v", now)
 		}
 	}
@@ -247,19 +247,19 @@ func TestFullLoopIsNoOverload(t *testing.T) {
 
 // When there are twice as many slots as before the order of arrival is tried at once.
 func TestFirstComeAgainWithMoreSlots(t *testing.T) {
-	l := &Standing{}
-	Adaptive(standing(time.Second, 10*ms, l), time.Second)
-	if !Adaptive(standing(time.Second, 10*ms, l), 1100*ms) || !Adaptive(standing(500*ms, 6*ms, l), 1200*ms) {
+	l := &OrderState{}
+	Adaptive(orderState(time.Second, 10*ms, l), time.Second)
+	if !Adaptive(orderState(time.Second, 10*ms, l), 1100*ms) || !Adaptive(orderState(500*ms, 6*ms, l), 1200*ms) {
 		t.Fatal("not newest first")
 	}
-	if Adaptive(standing(400*ms, 5*ms, l), 1210*ms) {
+	if Adaptive(orderState(400*ms, 5*ms, l), 1210*ms) {
 		t.Error("still newest first")
 	}
 }
 
 // Calls that may take any time are served as they came.
 func TestNoDeadlineNoOverload(t *testing.T) {
-	l := &Standing{Wait: time.Hour, Gap: time.Second}
+	l := &OrderState{Wait: time.Hour, Gap: time.Second}
 	for now := time.Second; now < time.Hour; now += time.Second {
 		if Adaptive(l, now) {
 			t.Fatal("newest first")
@@ -268,7 +268,7 @@ func TestNoDeadlineNoOverload(t *testing.T) {
 }
 
 // Under overload the newest call goes first, those who ask are told so, and an
-// empty line forgets it.
+// empty list forgets it.
 func TestOverloadIsSeen(t *testing.T) {
 	r, m, running := taught(t, 1000)
 	calls := backlog(t, r, nil, m, 50, 0) // 50 x 20 ms
@@ -314,7 +314,7 @@ func TestOverloadIsSeen(t *testing.T) {
 
 // R1: a call that was put back goes first even then.
 func TestPutBackCallsGoFirstUnderOverload(t *testing.T) {
-	var l line
+	var l waitList
 	tickets := make([]Ticket, 3)
 	for i := range tickets {
 		l.join(&tickets[i], tail)
@@ -324,7 +324,7 @@ func TestPutBackCallsGoFirstUnderOverload(t *testing.T) {
 	}
 	var back Ticket
 	l.join(&back, head)
-	if l.next(newestFirst, 0) != &back || l.spare() == &back {
+	if l.next(newestFirst, 0) != &back || l.toDrop() == &back {
 		t.Error("the call that was put back lost its place")
 	}
 }
@@ -333,7 +333,7 @@ func TestPutBackCallsGoFirstUnderOverload(t *testing.T) {
 func TestDrainTime(t *testing.T) {
 	r, m, _ := taught(t, 1000)
 	backlog(t, r, nil, m, 10, 0)
-	if d := r.Drain(); d != 200*ms {
+	if d := r.QueueTime(); d != 200*ms {
 		t.Errorf("%v for 10 calls of 20 ms", d)
 	}
 }

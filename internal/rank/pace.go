@@ -12,12 +12,12 @@ import (
 //
 // Units: a quarter of an octave, as in runTimes, times paceUnit.
 type pace struct {
-	mean  int           // smoothed
-	count int           // runs behind mean, at most paceRuns
-	long  int           // smoothed over more runs, for decisions that must be sure
-	runs  int           // runs behind long, at most longRuns
-	last  time.Duration // when the last run ended
-	turn  uint64        // Rank.leases at the last run
+	mean       int           // smoothed
+	count      int           // runs behind mean, at most paceRuns
+	long       int           // smoothed over more runs, for decisions that must be sure
+	runs       int           // runs behind long, at most longRuns
+	last       time.Duration // when the last run ended
+	leasesThen uint64        // Rank.leases at the last run
 
 	slow    bool // others are preferred
 	octaves int  // how much slower than usual, if that is much
@@ -78,7 +78,7 @@ func (r *Rank) learnPace(e *Endpoint, o Outcome, m *Method, run, now time.Durati
 		}
 		e.pace.ran(m, run, now)
 	}
-	e.pace.turn = r.turn
+	e.pace.leasesThen = r.leases
 	r.compare()
 }
 
@@ -158,8 +158,8 @@ func (r *Rank) probe(some []*Endpoint, now time.Duration) *Endpoint {
 		return nil
 	}
 	for _, e := range some {
-		if e.pace.slow && e.inFlight == 0 && now-e.pace.last >= probeAfter && r.turn-e.pace.turn >= probeRarely {
-			e.pace.turn = r.turn // one at a time
+		if e.pace.slow && e.inFlight == 0 && now-e.pace.last >= probeAfter && r.leases-e.pace.leasesThen >= probeRarely {
+			e.pace.leasesThen = r.leases // one at a time
 			return e
 		}
 	}

@@ -11,11 +11,11 @@ func TestPoliciesAreReplaceable(t *testing.T) {
 	busiest := func(_ *Request, free []*Endpoint) *Endpoint {
 		return slices.MaxFunc(free, func(a, b *Endpoint) int { return a.busy() - b.busy() })
 	}
-	noBatch := func(q *Request, load Load) Reason {
+	noBatch := func(q *Request, state QueueState) Reason {
 		if q.Lane == 1 {
 			return QueueFull
 		}
-		return BoundedLength(q, load)
+		return BoundedLength(q, state)
 	}
 	r := New(Options{QueueLength: 5, Lanes: []LaneOptions{{Name: "batch"}}, Order: newestFirst, Admit: noBatch, Choose: busiest})
 	for _, name := range []string{"worker-1", "worker-2"} {
@@ -42,7 +42,7 @@ func TestPoliciesAreReplaceable(t *testing.T) {
 	}
 }
 
-func newestFirst(*Standing, time.Duration) bool { return true }
+func newestFirst(*OrderState, time.Duration) bool { return true }
 
 // A choice that returns an endpoint without a free slot is caught.
 func TestBadChoiceIsAnInternalError(t *testing.T) {

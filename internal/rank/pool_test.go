@@ -41,11 +41,11 @@ func newPool(t *testing.T, callers int, workers ...*async) *pool {
 
 func (p *pool) call(i int) {
 	c := p.callers[i]
-	lease, verdict, reason := p.rank.Acquire(&c.Ticket, c, p.now)
-	if c.lease = lease; verdict == Refused {
+	lease, reply, reason := p.rank.Acquire(&c.Ticket, c, p.now)
+	if c.lease = lease; reply == Refused {
 		p.Fatalf("refused: %v", reason)
 	}
-	if verdict == Granted {
+	if reply == Granted {
 		p.send(i)
 	}
 }
@@ -68,8 +68,8 @@ func (p *pool) run(until time.Duration) []float64 {
 		p.now = e.at
 		c := p.callers[e.work]
 		p.done[c.lease.Endpoint().Index()]++
-		grants := p.rank.Release(c.lease, OK, p.now, nil)
-		for _, g := range grants {
+		notices := p.rank.Release(c.lease, OK, p.now, nil)
+		for _, g := range notices {
 			g.Deliver()
 			for i, waiter := range p.callers {
 				if g.Waiter == waiter {

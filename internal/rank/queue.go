@@ -7,11 +7,11 @@ package rank
 type queue struct {
 	lanes   []laneQueue // by lane index
 	waiting int
-	spares  *spares // shared by all queues
+	pool    *flowPool // shared by all queues
 }
 
-func newQueue(lanes []*lane, s *spares) *queue {
-	q := &queue{lanes: make([]laneQueue, len(lanes)), spares: s}
+func newQueue(lanes []*lane, s *flowPool) *queue {
+	q := &queue{lanes: make([]laneQueue, len(lanes)), pool: s}
 	for i, l := range lanes {
 		q.lanes[i] = laneQueue{queue: q, lane: l}
 	}
@@ -46,7 +46,7 @@ func (q *queue) eachFlow(do func(*flow)) {
 }
 
 // join adds t.
-func (q *queue) join(t *Ticket, at place) {
+func (q *queue) join(t *Ticket, at position) {
 	l, a := &q.lanes[t.lane.index], t.account
 	l.lane.enter(a)
 	f := l.find(a)
@@ -54,11 +54,11 @@ func (q *queue) join(t *Ticket, at place) {
 		f = l.begin(a, t)
 	}
 	t.flow = f
-	f.line.join(t, at)
+	f.list.join(t, at)
 	if at == head {
 		l.moved(f)
 	}
-	t.expected = t.method.occupancy()
+	t.expected = t.method.expectedRun()
 	a.queued += t.expected
 	q.count(t, 1)
 	if l.longest == nil || f.waiting > l.longest.waiting {
@@ -70,7 +70,7 @@ func (q *queue) join(t *Ticket, at place) {
 func (q *queue) remove(t *Ticket) {
 	f := t.flow
 	l := f.lane
-	f.line.remove(t)
+	f.list.remove(t)
 	t.account.queued -= t.expected
 	l.lane.exit(t.account)
 	q.count(t, -1)
@@ -109,7 +109,7 @@ func (q *queue) victim(l *laneQueue, a *Account) *Ticket {
 	if from == nil {
 		return nil
 	}
-	return from.line.spare()
+	return from.list.toDrop()
 }
 
 // comesBefore reports whether f's calls have a better claim to stay than g's.

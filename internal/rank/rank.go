@@ -40,7 +40,7 @@ type Rank struct {
 	// These fields are read by every Acquire and Release. They fill the first lines of
 	// the processor's cache: with several shards another core often has those.
 	mu      sync.Mutex   // a leaf: no other lock is taken under it (R23)
-	turn    uint64       // leases so far
+	leases  uint64       // leases so far
 	waiting atomic.Int64 // tickets in the queue; written under mu, read from anywhere
 	free    []*Endpoint  // endpoints with a free slot, in no order; see Endpoint.freeAt
 	choose  Choice       // immutable
@@ -56,7 +56,7 @@ type Rank struct {
 	unknown  *Method  // for calls whose method is not known
 	lanes    []*lane  // the list is immutable, the lanes are not
 	levels   []*level // the same
-	present  presence
+	recent   recent
 	streams  streams
 	reserved int // slots that lanes have reserved; immutable
 	outage   bool
@@ -72,7 +72,7 @@ type Rank struct {
 	paces     []int         // scratch of compare
 	limits    []int         // scratch of found
 	looked    time.Duration // when running calls were last charged
-	dropped   []Grant       // refusals that are not delivered yet
+	dropped   []Notice      // refusals that are not delivered yet
 
 	up        []*Endpoint // endpoints that get new calls
 	endpoints []*Endpoint // not removed, in the order of Add
@@ -82,7 +82,7 @@ type Rank struct {
 	busy      []*Account // accounts with running calls
 	debtors   []*Account // accounts that are kept only because they owe slot time
 	forgiven  int        // index of the debtor that was looked at last
-	spares    spares
+	pool      flowPool
 
 	// See Configure.
 	queueLength int
@@ -117,7 +117,7 @@ func New(o Options) *Rank {
 		streams:     streams{limit: s.StreamSlots},
 		accounts:    make(map[string]*Account),
 	}
-	r.queue = newQueue(lanes, &r.spares)
+	r.queue = newQueue(lanes, &r.pool)
 	r.common = r.newAccount("", Terms{})
 	r.common.refs = 1 // for ever
 	return r
@@ -125,11 +125,11 @@ func New(o Options) *Rank {
 
 // Method returns a new handle for what is learned of the calls of one method. The
 // caller keeps it: a second call for the same name makes another handle.
-func (r *Rank) Method(name string) *Method { return &Method{name: name, trial: true} }
+func (r *Rank) Method(name string) *Method { return &Method{name: name, uniform: true} }
 
 // Unnamed returns a handle for the calls of a method that may not exist: what is
 // learned of them decides about streams only. Name makes it a known method.
-func (r *Rank) Unnamed() *Method { return &Method{trial: true} }
+func (r *Rank) Unnamed() *Method { return &Method{uniform: true} }
 
 // Tried says that the calls of a method are not streams, before the first of them has
 // ended.
@@ -154,11 +154,11 @@ func (r *Rank) Name(m *Method, name string) {
 // its account, NoneReady by SetOutage, otherwise what Options.Admit said.
 // Errors: panics if the ticket waits or has a lease (internal error).
 // Concurrency: allocates only when more accounts wait than ever before.
-func (r *Rank) Acquire(t *Ticket, w Waiter, now time.Duration) (Lease, Verdict, Reason) {
+func (r *Rank) Acquire(t *Ticket, w Waiter, now time.Duration) (Lease, Reply, Reason) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	t.claim()
-	t.waited, t.spared = 0, false
+	t.waited, t.letThrough = 0, false
 	if t.Request.late(now) {
 		return r.refuse(DeadlineExceeded)
 	}
@@ -170,7 +170,7 @@ func (r *Rank) Acquire(t *Ticket, w Waiter, now time.Duration) (Lease, Verdict, 
 	return r.begin(t, w, now)
 }
 
-func (r *Rank) refuse(reason Reason) (Lease, Verdict, Reason) {
+func (r *Rank) refuse(reason Reason) (Lease, Reply, Reason) {
 	r.counts.refused[reason]++
 	return Lease{}, Refused, reason
 }
@@ -180,10 +180,10 @@ func (r *Rank) refuse(reason Reason) (Lease, Verdict, Reason) {
 //
 // The lease has been released before. The ticket keeps Request.Arrived, and its
 // time in the queue goes on adding up; the caller sets Request.Avoid. A full
-// queue refuses nobody here; the verdict is Refused only if the deadline has
+// queue refuses nobody here; the reply is Refused only if the deadline has
 // passed. In an outage the call waits for the next Tick, which refuses it.
 // Errors: panics like Acquire.
-func (r *Rank) Rejoin(t *Ticket, w Waiter, now time.Duration) (Lease, Verdict) {
+func (r *Rank) Rejoin(t *Ticket, w Waiter, now time.Duration) (Lease, Reply) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	t.claim()
@@ -192,12 +192,12 @@ func (r *Rank) Rejoin(t *Ticket, w Waiter, now time.Duration) (Lease, Verdict) {
 		return Lease{}, Refused
 	}
 	r.prepare(t, now)
-	if e := r.place(t, now); e != nil {
+	if e := r.endpointFor(t, now); e != nil {
 		r.counts.decided[startedAtOnce]++
 		return r.lease(t, e, now), Granted
 	}
 	r.enqueue(t, w, r.queueFor(t), head, now)
-	if r.forsaken() {
+	if r.noneExpected() {
 		r.poke()
 	}
 	return Lease{}, Queued
@@ -213,7 +213,7 @@ func (r *Rank) AcquireFree(t *Ticket, now time.Duration) (Lease, bool) {
 		return Lease{}, false
 	}
 	r.prepare(t, now)
-	e := r.place(t, now)
+	e := r.endpointFor(t, now)
 	if e == nil || e == t.Request.Avoid {
 		return Lease{}, false
 	}
@@ -265,16 +265,16 @@ func (r *Rank) prepare(t *Ticket, now time.Duration) {
 	t.bound = nil
 }
 
-// place returns the endpoint on which the call may start now, or nil if the call
+// endpointFor returns the endpoint on which the call may start now, or nil if the call
 // has to wait.
-func (r *Rank) place(t *Ticket, now time.Duration) *Endpoint {
+func (r *Rank) endpointFor(t *Ticket, now time.Duration) *Endpoint {
 	if r.bind != nil {
 		return r.bound(t, now)
 	}
 	if len(r.free) == 0 || !r.mayStartNow(t, r.queue, now) {
 		return nil
 	}
-	if r.forgo(t.method, now) {
+	if r.betterToWait(t.method, now) {
 		r.counts.decided[waitedForFaster]++
 		return nil
 	}
@@ -287,20 +287,20 @@ func (r *Rank) place(t *Ticket, now time.Duration) *Endpoint {
 // mayWait decides whether the call may join q. In a full queue it drops a waiting
 // call that has less of a claim.
 func (r *Rank) mayWait(t *Ticket, q *queue, now time.Duration) Reason {
-	if r.forsaken() {
+	if r.noneExpected() {
 		return NoneReady
 	}
 	l := &q.lanes[t.lane.index]
-	load := Load{
+	state := QueueState{
 		Now: now, Waiting: r.Waiting(), QueueLength: r.queueLength, Ready: r.Ready(),
 		Wait: r.expectedWait(l, t.account, now), Run: t.method.usual(),
 	}
-	reason := r.admit(&t.Request, load)
+	reason := r.admit(&t.Request, state)
 	switch {
-	case reason == WontFinish && t.method.spare():
-		r.counts.decided[spared]++
-		t.spared = true
-		reason = BoundedLength(&t.Request, load)
+	case reason == WontFinish && t.method.letThrough():
+		r.counts.decided[letThrough]++
+		t.letThrough = true
+		reason = BoundedLength(&t.Request, state)
 	case reason != QueueFull:
 		return reason
 	}
@@ -320,19 +320,19 @@ func (r *Rank) drop(t *Ticket) {
 	r.forget(t.account)
 	r.counts.decided[evicted]++
 	r.counts.refused[QueueFull]++
-	r.dropped = append(r.dropped, Grant{Waiter: w, Reason: QueueFull})
+	r.dropped = append(r.dropped, Notice{Waiter: w, Reason: QueueFull})
 	r.poke()
 }
 
-func (r *Rank) enqueue(t *Ticket, w Waiter, q *queue, at place, now time.Duration) {
+func (r *Rank) enqueue(t *Ticket, w Waiter, q *queue, at position, now time.Duration) {
 	t.state, t.waiter, t.joined = waiting, w, now
-	r.attend(t.account, now)
+	r.noteCall(t.account, now)
 	if r.waiting.Add(1) == 1 {
 		r.handovers.begin(now)
 	}
 	q.join(t, at)
 	r.counts.decided[queued]++
-	r.heldBack(t)
+	r.countWait(t)
 }
 
 // dequeue takes t out of its list and returns its waiter.
@@ -346,7 +346,7 @@ func (r *Rank) dequeue(t *Ticket) Waiter {
 
 // unqueue takes t out of its list.
 func (r *Rank) unqueue(t *Ticket) {
-	l := &t.flow.line
+	l := &t.flow.list
 	newest := l.newest
 	t.flow.lane.queue.remove(t)
 	r.reordered(newest, l.newest) // an empty list forgets its order

@@ -36,49 +36,49 @@ func newRank(tb testing.TB, queue int, slots ...int) (*Rank, []*Endpoint) {
 	endpoints := make([]*Endpoint, len(slots))
 	for i, n := range slots {
 		endpoints[i] = r.Add(fmt.Sprintf("worker-%d", i+1), EndpointOptions{Slots: n, OnCancel: Free})
-		if grants := r.SetReady(endpoints[i], true, 0, nil); len(grants) != 0 {
-			tb.Fatalf("grants of a rank without calls: %v", grants)
+		if notices := r.SetReady(endpoints[i], true, 0, nil); len(notices) != 0 {
+			tb.Fatalf("notices of a rank without calls: %v", notices)
 		}
 	}
 	return r, endpoints
 }
 
-// acquire asks for a slot and fails the test if the verdict is not want.
-func (c *caller) acquire(tb testing.TB, r *Rank, now time.Duration, want Verdict) {
+// acquire asks for a slot and fails the test if the reply is not want.
+func (c *caller) acquire(tb testing.TB, r *Rank, now time.Duration, want Reply) {
 	tb.Helper()
-	lease, verdict, reason := r.Acquire(&c.Ticket, c, now)
-	if verdict != want {
-		tb.Fatalf("Acquire: %v (%v), want %v", verdict, reason, want)
+	lease, reply, reason := r.Acquire(&c.Ticket, c, now)
+	if reply != want {
+		tb.Fatalf("Acquire: %v (%v), want %v", reply, reason, want)
 	}
 	if lease.Valid() != (want == Granted) || (reason != NoReason) != (want == Refused) {
-		tb.Fatalf("Acquire: %v with lease %v and reason %v", verdict, lease.Valid(), reason)
+		tb.Fatalf("Acquire: %v with lease %v and reason %v", reply, lease.Valid(), reason)
 	}
 	c.lease = lease
 }
 
-// rejoin puts a call back and fails the test if the verdict is not want.
-func (c *caller) rejoin(tb testing.TB, r *Rank, now time.Duration, want Verdict) {
+// rejoin puts a call back and fails the test if the reply is not want.
+func (c *caller) rejoin(tb testing.TB, r *Rank, now time.Duration, want Reply) {
 	tb.Helper()
-	lease, verdict := r.Rejoin(&c.Ticket, c, now)
-	if verdict != want || lease.Valid() != (want == Granted) {
-		tb.Fatalf("Rejoin: %v with lease %v, want %v", verdict, lease.Valid(), want)
+	lease, reply := r.Rejoin(&c.Ticket, c, now)
+	if reply != want || lease.Valid() != (want == Granted) {
+		tb.Fatalf("Rejoin: %v with lease %v, want %v", reply, lease.Valid(), want)
 	}
 	c.lease = lease
 }
 
-// release ends the lease, delivers the grants and returns how many there were.
+// release ends the lease, delivers the notices and returns how many there were.
 func (c *caller) release(r *Rank, o Outcome, now time.Duration) int {
 	return deliver(r.Release(c.lease, o, now, nil))
 }
 
-func deliver(grants []Grant) int {
-	for _, g := range grants {
+func deliver(notices []Notice) int {
+	for _, g := range notices {
 		g.Deliver()
 	}
-	return len(grants)
+	return len(notices)
 }
 
-func tick(r *Rank, now time.Duration) (grants int, next time.Duration) {
+func tick(r *Rank, now time.Duration) (notices int, next time.Duration) {
 	list, next := r.Tick(now, nil)
 	return deliver(list), next
 }
@@ -165,7 +165,7 @@ func TestFreedSlotGoesToTheHead(t *testing.T) {
 	for i, c := range queue {
 		now := time.Duration(10+i) * ms
 		if n := running.release(r, OK, now); n != 1 || c.granted != 1 {
-			t.Fatalf("release %d made %d grants, call granted %d times", i, n, c.granted)
+			t.Fatalf("release %d made %d notices, call granted %d times", i, n, c.granted)
 		}
 		if c.lease.Waited() != 9*ms || c.lease.At() != now {
 			t.Errorf("call %d waited %v until %v, want 9ms until %v", i, c.lease.Waited(), c.lease.At(), now)
@@ -173,7 +173,7 @@ func TestFreedSlotGoesToTheHead(t *testing.T) {
 		running = c
 	}
 	if n := running.release(r, OK, 20*ms); n != 0 || r.Waiting() != 0 {
-		t.Errorf("empty queue: %d grants, %d waiting", n, r.Waiting())
+		t.Errorf("empty queue: %d notices, %d waiting", n, r.Waiting())
 	}
 }
 
@@ -186,8 +186,8 @@ func TestQueueIsBounded(t *testing.T) {
 			newCaller(0).acquire(t, r, 0, Queued)
 		}
 		c := newCaller(0)
-		if _, verdict, reason := r.Acquire(&c.Ticket, c, 0); verdict != Refused || reason != QueueFull {
-			t.Errorf("queue of %d: %v, %v, want refused, queue_full", length, verdict, reason)
+		if _, reply, reason := r.Acquire(&c.Ticket, c, 0); reply != Refused || reason != QueueFull {
+			t.Errorf("queue of %d: %v, %v, want refused, queue_full", length, reply, reason)
 		}
 		if r.Waiting() != length {
 			t.Errorf("queue of %d holds %d", length, r.Waiting())
@@ -207,7 +207,7 @@ func TestCallsWaitWhileNoneIsReady(t *testing.T) {
 	}
 	newCaller(0).acquire(t, r, 0, Refused)
 	if n := deliver(r.SetReady(e, true, 5*ms, nil)); n != 2 || r.Ready() != 1 {
-		t.Fatalf("%d grants with %d ready, want 2 with 1", n, r.Ready())
+		t.Fatalf("%d notices with %d ready, want 2 with 1", n, r.Ready())
 	}
 	if calls[0].granted != 1 || calls[1].granted != 1 || calls[2].granted != 0 {
 		t.Errorf("granted %d, %d, %d times, want 1, 1, 0", calls[0].granted, calls[1].granted, calls[2].granted)
@@ -255,10 +255,10 @@ func TestRemoveToleratesLateReleases(t *testing.T) {
 		t.Error("a removed endpoint's slot was granted")
 	}
 	if n := len(r.SetReady(e[0], true, 0, nil)); n != 0 || r.Ready() != 1 {
-		t.Errorf("a removed endpoint became ready: %d grants, %d ready", n, r.Ready())
+		t.Errorf("a removed endpoint became ready: %d notices, %d ready", n, r.Ready())
 	}
 	if n, next := tick(r, time.Second); n != 0 || next != 0 {
-		t.Errorf("pauses of a removed endpoint are left: %d grants, next %v", n, next)
+		t.Errorf("pauses of a removed endpoint are left: %d notices, next %v", n, next)
 	}
 	if n := b.release(r, OK, 0); n != 1 || d.lease.Endpoint() != e[1] {
 		t.Error("the endpoint that is left did not get the call")
@@ -313,11 +313,11 @@ func TestLeaveOfACallNotInTheQueue(t *testing.T) {
 		t.Error("a running call left")
 	}
 	b.acquire(t, r, 0, Queued)
-	grants := r.Release(a.lease, OK, 0, nil)
+	notices := r.Release(a.lease, OK, 0, nil)
 	if r.Leave(&b.Ticket) {
 		t.Error("a call left whose grant was on its way")
 	}
-	if deliver(grants); b.granted != 1 {
+	if deliver(notices); b.granted != 1 {
 		t.Error("the grant did not arrive")
 	}
 }
@@ -333,7 +333,7 @@ func TestDeadlineHasPassed(t *testing.T) {
 	next.Request.Deadline = 5*ms + 1
 	next.acquire(t, r, 0, Queued)
 	if n := running.release(r, OK, 5*ms); n != 2 {
-		t.Fatalf("%d grants, want a refusal and a lease", n)
+		t.Fatalf("%d notices, want a refusal and a lease", n)
 	}
 	if !slices.Equal(late.refused, []Reason{DeadlineExceeded}) || late.granted != 0 {
 		t.Errorf("late call: refused %v, granted %d times", late.refused, late.granted)
@@ -342,11 +342,11 @@ func TestDeadlineHasPassed(t *testing.T) {
 		t.Errorf("next call granted %d times, %d wait", next.granted, r.Waiting())
 	}
 	next.release(r, OK, 5*ms)
-	if _, verdict, reason := r.Acquire(&late.Ticket, late, 5*ms); verdict != Refused || reason != DeadlineExceeded {
-		t.Errorf("late call on a free slot: %v, %v", verdict, reason)
+	if _, reply, reason := r.Acquire(&late.Ticket, late, 5*ms); reply != Refused || reason != DeadlineExceeded {
+		t.Errorf("late call on a free slot: %v, %v", reply, reason)
 	}
-	if _, verdict := r.Rejoin(&late.Ticket, late, 5*ms); verdict != Refused {
-		t.Errorf("late call put back: %v", verdict)
+	if _, reply := r.Rejoin(&late.Ticket, late, 5*ms); reply != Refused {
+		t.Errorf("late call put back: %v", reply)
 	}
 }
 
@@ -406,7 +406,7 @@ func TestSnapshot(t *testing.T) {
 func TestNames(t *testing.T) {
 	seen := map[string]bool{}
 	for i := range uint8(6) {
-		for _, name := range []string{"v:" + Verdict(i).String(), "r:" + Reason(i).String()} {
+		for _, name := range []string{"v:" + Reply(i).String(), "r:" + Reason(i).String()} {
 			if seen[name] {
 				t.Errorf("%q names two values", name)
 			}

@@ -25,7 +25,7 @@ func TestRefusalPausesTheSlot(t *testing.T) {
 		newWaiter.acquire(t, r, now+want-1, Queued)
 		now += want
 		if n, next := tick(r, now); n != 1 || next != 0 {
-			t.Fatalf("after the pause: %d grants, next %v", n, next)
+			t.Fatalf("after the pause: %d notices, next %v", n, next)
 		}
 		newWaiter.release(r, Failed, now)
 	}
@@ -69,7 +69,7 @@ func TestPausesEndInOrder(t *testing.T) {
 	}{{e[1], 20 * ms}, {e[2], 30 * ms}, {e[0], 0}} {
 		n, next := tick(r, time.Duration(i+1)*10*ms)
 		if n != 1 || next != want.next || calls[i].lease.Endpoint() != want.endpoint {
-			t.Errorf("tick %d: %d grants, next %v, endpoint %v", i, n, next, calls[i].lease.Endpoint())
+			t.Errorf("tick %d: %d notices, next %v, endpoint %v", i, n, next, calls[i].lease.Endpoint())
 		}
 	}
 }
@@ -121,10 +121,10 @@ func TestRejoinGoesToTheHead(t *testing.T) {
 	if r.Waiting() != 4 {
 		t.Fatalf("%d wait, want 4: a full queue refuses no call put back", r.Waiting())
 	}
-	grants, _ := r.Tick(time.Second, nil)
-	deliver(grants)
+	notices, _ := r.Tick(time.Second, nil)
+	deliver(notices)
 	for i, c := range refused {
-		if grants[i].Waiter != Waiter(c) {
+		if notices[i].Waiter != Waiter(c) {
 			t.Errorf("grant %d is not for refused call %d", i, i)
 		}
 	}

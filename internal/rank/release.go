@@ -11,7 +11,7 @@ import "time"
 // leave a ghost on it (R5). A paused slot is free again at the next Tick after its
 // pause.
 // Errors: panics if the lease was released before (internal error).
-func (r *Rank) Release(l Lease, o Outcome, now time.Duration, into []Grant) []Grant {
+func (r *Rank) Release(l Lease, o Outcome, now time.Duration, into []Notice) []Notice {
 	return r.ReleaseAt(l, o, now, now, into)
 }
 
@@ -19,10 +19,10 @@ func (r *Rank) Release(l Lease, o Outcome, now time.Duration, into []Grant) []Gr
 // at least until the instant until. With NotSent the endpoint cannot be reached before
 // that instant, and all its idle slots pause as well: else each of them would be tried
 // in turn. An until that is not after now changes nothing.
-func (r *Rank) ReleaseAt(l Lease, o Outcome, until, now time.Duration, into []Grant) []Grant {
+func (r *Rank) ReleaseAt(l Lease, o Outcome, until, now time.Duration, into []Notice) []Notice {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if !l.held() {
+	if !l.active() {
 		broken("release of a lease that is not held")
 	}
 	t, e := l.ticket, l.ticket.endpoint
@@ -33,9 +33,9 @@ func (r *Rank) ReleaseAt(l Lease, o Outcome, until, now time.Duration, into []Gr
 	r.streams.end(t.early, l.ticket.at, now)
 	r.use.released(o, l.ticket.at, now)
 	busy, ghost := r.learn(l, o, now)
-	if t.aside {
-		t.aside = false
-		e.aside--
+	if t.exempt {
+		t.exempt = false
+		e.exempt--
 		e.relimit()
 	}
 	if until = max(until, busy); until > now {
@@ -79,7 +79,7 @@ func (r *Rank) learn(l Lease, o Outcome, now time.Duration) (until time.Duration
 			t.method.cut++
 		}
 		t.method.observeAtLeast(run, now)
-		until, ghost = r.haunt(l, now)
+		until, ghost = r.holdGhost(l, now)
 		had = max(had, until-l.ticket.at)
 	case NotSent:
 		r.settle(t, l.ticket.at, 0, now, false)
@@ -87,7 +87,7 @@ func (r *Rank) learn(l Lease, o Outcome, now time.Duration) (until time.Duration
 	case Failed:
 	}
 	r.learnPace(e, o, t.method, run, now)
-	r.learnSlots(t, o, run, t.method.occupancy(), now)
+	r.learnSlots(t, o, run, t.method.expectedRun(), now)
 	if r.bind != nil {
 		e.latency.ran(run, now)
 	}

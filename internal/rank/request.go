@@ -53,27 +53,27 @@ type Ticket struct {
 
 	Request Request
 
-	state  state
-	place  place         // the end at which it last joined its list
-	waiter Waiter        // hears the outcome; nil unless waiting
-	joined time.Duration // when it joined the queue, while waiting
-	waited time.Duration // time in the queue, summed up if the call was put back
-	turn   uint64        // number of its last lease, unique in the rank
+	state       state
+	position    position      // the end at which it last joined its list
+	waiter      Waiter        // hears the outcome; nil unless waiting
+	joined      time.Duration // when it joined the queue, while waiting
+	waited      time.Duration // time in the queue, summed up if the call was put back
+	leaseNumber uint64        // number of its last lease, unique in the rank
 
 	// About its last lease: the rank writes them when it grants the lease, and the
 	// holder of the lease reads them.
 	endpoint *Endpoint
 	at       time.Duration // when it was granted
 
-	account  *Account
-	method   *Method
-	lane     *lane
-	spared   bool          // waits although it should have been refused (R16)
-	long     bool          // its method's calls usually run for long (R8)
-	aside    bool          // counts in Endpoint.aside
-	unheard  bool          // counts in Account.unheard
-	early    bool          // counts as long although it is young, see streams
-	expected time.Duration // slot time that its account was charged in advance
+	account    *Account
+	method     *Method
+	lane       *lane
+	letThrough bool          // waits although it should have been refused (R16)
+	long       bool          // its method's calls usually run for long (R8)
+	exempt     bool          // counts in Endpoint.exempt
+	unheard    bool          // counts in Account.unheard
+	early      bool          // counts as long although it is young, see streams
+	expected   time.Duration // slot time that its account was charged in advance
 
 	bound      *Endpoint // the endpoint for whose slots it waits, if a policy binds calls
 	flow       *flow     // while waiting

@@ -9,7 +9,7 @@ import "time"
 // The lease of the last attempt has been released before; the caller sets
 // Request.Avoid, and Request.Until anew.
 // Errors: panics like Acquire.
-func (r *Rank) Retry(t *Ticket, w Waiter, now time.Duration) (Lease, Verdict, Reason) {
+func (r *Rank) Retry(t *Ticket, w Waiter, now time.Duration) (Lease, Reply, Reason) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	t.claim()
@@ -22,8 +22,8 @@ func (r *Rank) Retry(t *Ticket, w Waiter, now time.Duration) (Lease, Verdict, Re
 }
 
 // begin starts a call at once, or lets it wait at the tail, or refuses it.
-func (r *Rank) begin(t *Ticket, w Waiter, now time.Duration) (Lease, Verdict, Reason) {
-	if e := r.place(t, now); e != nil {
+func (r *Rank) begin(t *Ticket, w Waiter, now time.Duration) (Lease, Reply, Reason) {
+	if e := r.endpointFor(t, now); e != nil {
 		r.counts.decided[startedAtOnce]++
 		return r.lease(t, e, now), Granted, NoReason
 	}

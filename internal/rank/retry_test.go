@@ -5,12 +5,12 @@ import (
 	"time"
 )
 
-// retry asks for another turn and fails the test if the verdict is not want.
-func (c *caller) retry(tb testing.TB, r *Rank, now time.Duration, want Verdict) {
+// retry asks for another turn and fails the test if the reply is not want.
+func (c *caller) retry(tb testing.TB, r *Rank, now time.Duration, want Reply) {
 	tb.Helper()
-	lease, verdict, reason := r.Retry(&c.Ticket, c, now)
-	if verdict != want || lease.Valid() != (want == Granted) || (reason != NoReason) != (want == Refused) {
-		tb.Fatalf("Retry: %v (%v) with lease %v, want %v", verdict, reason, lease.Valid(), want)
+	lease, reply, reason := r.Retry(&c.Ticket, c, now)
+	if reply != want || lease.Valid() != (want == Granted) || (reason != NoReason) != (want == Refused) {
+		tb.Fatalf("Retry: %v (%v) with lease %v, want %v", reply, reason, lease.Valid(), want)
 	}
 	c.lease = lease
 }

@@ -6,7 +6,7 @@ import (
 )
 
 // serve gives free slots to waiting calls until one of both runs out.
-func (r *Rank) serve(now time.Duration, into []Grant) []Grant {
+func (r *Rank) serve(now time.Duration, into []Notice) []Notice {
 	if len(r.dropped) > 0 {
 		into = append(into, r.dropped...)
 		clear(r.dropped)
@@ -15,8 +15,8 @@ func (r *Rank) serve(now time.Duration, into []Grant) []Grant {
 	if r.waiting.Load() == 0 {
 		return into
 	}
-	if r.forsaken() {
-		return r.dismissAll(into)
+	if r.noneExpected() {
+		return r.refuseAllWaiting(into)
 	}
 	r.streams.age(now)
 	if now-r.looked >= lookEvery {
@@ -27,7 +27,7 @@ func (r *Rank) serve(now time.Duration, into []Grant) []Grant {
 	}
 	for len(r.free) > 0 && r.queue.waiting > 0 {
 		f := r.next(r.queue, now)
-		if f == nil || r.forgo(f.line.first.method, now) {
+		if f == nil || r.betterToWait(f.list.first.method, now) {
 			break
 		}
 		into = r.serveNext(f, nil, now, into)
@@ -62,10 +62,10 @@ func (r *Rank) next(q *queue, now time.Duration) *flow {
 func (r *Rank) sortOut(l *laneQueue, now time.Duration) bool {
 	for l.waiting > 0 {
 		f := l.next(r.capacity, now)
-		if !r.waitsWithLong(f.line.first) {
+		if !r.waitsWithLong(f.list.first) {
 			return true
 		}
-		r.relane(f.line.first)
+		r.relane(f.list.first)
 		r.counts.decided[waitedForStreams]++
 	}
 	return false
@@ -73,19 +73,19 @@ func (r *Rank) sortOut(l *laneQueue, now time.Duration) bool {
 
 // serveNext gives a slot of e, or of the best endpoint if e is nil, to the flow's next
 // call, or refuses the call if it is too late for it.
-func (r *Rank) serveNext(f *flow, e *Endpoint, now time.Duration, into []Grant) []Grant {
+func (r *Rank) serveNext(f *flow, e *Endpoint, now time.Duration, into []Notice) []Notice {
 	r.assess(f, now)
-	before := f.line.newest
-	t := f.line.next(r.order, now)
-	newest := f.line.newest
+	before := f.list.newest
+	t := f.list.next(r.order, now)
+	newest := f.list.newest
 	r.reordered(before, newest)
 	if t.lane.index == 0 && r.waitsWithLong(t) { // more is known by now, or others of its method run
 		r.relane(t)
 		r.counts.decided[waitedForStreams]++
 		return into
 	}
-	if reason := r.pointless(t, now); reason != NoReason {
-		return r.dismiss(t, reason, into)
+	if reason := r.tooLate(t, now); reason != NoReason {
+		return r.refuseWaiting(t, reason, into)
 	}
 	if newest {
 		r.counts.decided[servedNewest]++
@@ -97,14 +97,14 @@ func (r *Rank) serveNext(f *flow, e *Endpoint, now time.Duration, into []Grant) 
 	if e == nil {
 		e = r.pick(&t.Request, now)
 	}
-	return append(into, Grant{Waiter: w, Lease: r.lease(t, e, now)})
+	return append(into, Notice{Waiter: w, Lease: r.lease(t, e, now)})
 }
 
-// dismiss refuses a waiting call.
-func (r *Rank) dismiss(t *Ticket, reason Reason, into []Grant) []Grant {
+// refuseWaiting refuses a waiting call.
+func (r *Rank) refuseWaiting(t *Ticket, reason Reason, into []Notice) []Notice {
 	r.counts.refused[reason]++
 	account := t.account
-	into = append(into, Grant{Waiter: r.dequeue(t), Reason: reason})
+	into = append(into, Notice{Waiter: r.dequeue(t), Reason: reason})
 	r.forget(account)
 	return into
 }
@@ -122,16 +122,16 @@ func (r *Rank) look(now time.Duration) {
 	r.forgive(maxDebtors / 10)
 }
 
-// pointless tells why a call should not start although its turn has come: its deadline
+// tooLate tells why a call should not start although its turn has come: its deadline
 // has passed, or will before half of the calls of its method end (R16).
-func (r *Rank) pointless(t *Ticket, now time.Duration) Reason {
+func (r *Rank) tooLate(t *Ticket, now time.Duration) Reason {
 	q := &t.Request
 	if q.late(now) {
 		// Refused here rather than by its own timer: otherwise every release would
 		// meet the expired call at the head again.
 		return DeadlineExceeded
 	}
-	if q.Deadline == 0 || t.spared || !t.method.known() {
+	if q.Deadline == 0 || t.letThrough || !t.method.known() {
 		return NoReason
 	}
 	run := time.Duration(t.method.median.Load())
@@ -139,12 +139,12 @@ func (r *Rank) pointless(t *Ticket, now time.Duration) Reason {
 		// The call would first wait inside the worker until a ghost ends.
 		run = 2 * time.Duration(t.method.p95.Load())
 	}
-	load := Load{Now: now, QueueLength: 1, Ready: 1, Run: run}
-	if r.admit(q, load) != WontFinish {
+	state := QueueState{Now: now, QueueLength: 1, Ready: 1, Run: run}
+	if r.admit(q, state) != WontFinish {
 		return NoReason
 	}
-	if t.method.spare() {
-		r.counts.decided[spared]++
+	if t.method.letThrough() {
+		r.counts.decided[letThrough]++
 		return NoReason
 	}
 	return WontFinish
@@ -152,17 +152,17 @@ func (r *Rank) pointless(t *Ticket, now time.Duration) Reason {
 
 // lease puts t on a free slot of e.
 func (r *Rank) lease(t *Ticket, e *Endpoint, now time.Duration) Lease {
-	r.turn++
-	e.turn = r.turn
+	r.leases++
+	e.lastLease = r.leases
 	e.inFlight++
 	t.long = t.method.long() // its method may have become known while the call waited
 	t.early = t.long || t.method.untried()
 	switch {
 	case e.adapt == nil:
 	case t.long:
-		r.setAside(t, e)
+		r.exempt(t, e)
 	default:
-		e.adapt.started(e.inFlight-e.aside, now)
+		e.adapt.started(e.inFlight-e.exempt, now)
 	}
 	r.refresh(e)
 	t.lane.running++
@@ -170,8 +170,8 @@ func (r *Rank) lease(t *Ticket, e *Endpoint, now time.Duration) Lease {
 	r.streams.begin(t.early, now)
 	r.charge(t, now)
 	r.use.begin(now)
-	t.state, t.turn, t.endpoint, t.at = leased, r.turn, e, now
-	return Lease{ticket: t, turn: r.turn}
+	t.state, t.leaseNumber, t.endpoint, t.at = leased, r.leases, e, now
+	return Lease{ticket: t, number: r.leases}
 }
 
 // mostLooked is how many endpoints with a free slot a choice is offered: the best of
@@ -187,7 +187,7 @@ func (r *Rank) pick(q *Request, now time.Duration) *Endpoint {
 		free = free[:last]
 	}
 	if over := len(free) - mostLooked; over > 0 {
-		free = free[r.turn%uint64(over+1):][:mostLooked]
+		free = free[r.leases%uint64(over+1):][:mostLooked]
 	}
 	if e := r.probe(free, now); e != nil {
 		r.counts.decided[probedSlow]++

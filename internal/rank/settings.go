@@ -26,7 +26,7 @@ func (s *Settings) complete() {
 
 // Configure replaces the settings. Waiting calls go on waiting, even if the queue is
 // now shorter. It appends to into the notices that it made, for the caller to deliver.
-func (r *Rank) Configure(s Settings, now time.Duration, into []Grant) []Grant {
+func (r *Rank) Configure(s Settings, now time.Duration, into []Notice) []Notice {
 	s.complete()
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -84,7 +84,7 @@ func (r *Rank) setTerms(a *Account, t Terms, now time.Duration) {
 
 // reweigh scales the share of an account to its new weight: the same slot time is less
 // of a larger share.
-func (l *level) reweigh(s *share, before, now float64) {
+func (l *level) reweigh(s *levelShare, before, now float64) {
 	if s.waiting > 0 {
 		l.weights += now - before
 	}

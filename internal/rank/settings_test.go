@@ -49,7 +49,7 @@ func TestOrderAndAdmissionChange(t *testing.T) {
 		m.observe(time.Second, 0)
 	}
 	with(nil, m, 0).acquire(t, r, 0, Granted)
-	hopeless := func(want Verdict) {
+	hopeless := func(want Reply) {
 		t.Helper()
 		c := with(nil, m, 0)
 		c.Request.Deadline = 10 * ms

@@ -77,7 +77,7 @@ func TestWeightsAreProportions(t *testing.T) {
 		for range 400 {
 			now += 100 * ms
 			running.release(r, OK, now)
-			running = calls[slices.IndexFunc(calls, func(c *caller) bool { return c.lease.held() })]
+			running = calls[slices.IndexFunc(calls, func(c *caller) bool { return c.lease.active() })]
 			order = append(order, running.account.key)
 			calls = slices.DeleteFunc(calls, func(c *caller) bool { return c == running })
 			calls = append(calls, backlog(t, r, running.account, m, 1, now)...)
@@ -161,8 +161,8 @@ func TestQueuesAreLeftBehind(t *testing.T) {
 	for _, c := range calls {
 		c.release(r, OK, ms)
 	}
-	if len(a.flows) != 0 || len(r.spares.flows) != 4 {
-		t.Errorf("%d queues are left; %d may be used again, want 4", len(a.flows), len(r.spares.flows))
+	if len(a.flows) != 0 || len(r.pool.flows) != 4 {
+		t.Errorf("%d queues are left; %d may be used again, want 4", len(a.flows), len(r.pool.flows))
 	}
 }
 

@@ -7,7 +7,7 @@ import "time"
 // the next Tick; 0 means when Wake says so.
 //
 // After a late Tick slots have been unused for longer; nothing else goes wrong.
-func (r *Rank) Tick(now time.Duration, into []Grant) ([]Grant, time.Duration) {
+func (r *Rank) Tick(now time.Duration, into []Notice) ([]Notice, time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for len(r.pauses) > 0 && r.pauses[0].until <= now {
@@ -17,7 +17,7 @@ func (r *Rank) Tick(now time.Duration, into []Grant) ([]Grant, time.Duration) {
 		if p.ghostOf != nil { // its handler may still run
 			e.ghosts--
 			e.doubts++
-			r.exorcise(p, now)
+			r.clearGhost(p, now)
 		}
 		r.refresh(e)
 	}
@@ -46,8 +46,8 @@ func (r *Rank) wakeAt(at time.Duration) {
 // goroutine of the caller reads it:
 //
 //	for {
-//		grants, next = r.Tick(now(), grants[:0])
-//		// deliver grants, then wait for next, Wake or the end
+//		notices, next = r.Tick(now(), notices[:0])
+//		// deliver notices, then wait for next, Wake or the end
 //	}
 func (r *Rank) Wake() <-chan struct{} { return r.wake }
 
@@ -62,8 +62,8 @@ func (r *Rank) pause(p pause) {
 	if p.ghostOf != nil {
 		e.ghosts++
 		p.ghostOf.ghosts++
-		p.level.hold(p.ghostOf, 1, p.since)
-		p.ghostOf.haunted.change(1, p.since)
+		p.level.addSlots(p.ghostOf, 1, p.since)
+		p.ghostOf.ghostUsage.change(1, p.since)
 		r.use.begin(p.since)
 	}
 	earlier := len(r.pauses) > 0 && r.pauses[0].until <= p.until
@@ -87,13 +87,13 @@ func (r *Rank) unpause(e *Endpoint, now time.Duration) {
 		return
 	}
 	e.paused, e.ghosts = 0, 0
-	r.pauses.drop(e, func(p pause) { r.exorcise(p, now) })
+	r.pauses.drop(e, func(p pause) { r.clearGhost(p, now) })
 }
 
 // EndPauses frees the paused slots of an endpoint, ghosts included, because its process
 // ends and takes its handlers with it. It appends to into the notices that it made, for
 // the caller to deliver.
-func (r *Rank) EndPauses(e *Endpoint, now time.Duration, into []Grant) []Grant {
+func (r *Rank) EndPauses(e *Endpoint, now time.Duration, into []Notice) []Notice {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.unpause(e, now)
@@ -101,13 +101,13 @@ func (r *Rank) EndPauses(e *Endpoint, now time.Duration, into []Grant) []Grant {
 	return r.serve(now, into)
 }
 
-// exorcise ends the ghost of a pause, if the pause has one.
-func (r *Rank) exorcise(p pause, now time.Duration) {
+// clearGhost ends the ghost of a pause, if the pause has one.
+func (r *Rank) clearGhost(p pause, now time.Duration) {
 	if p.ghostOf != nil {
 		r.use.end(p.since, now)
 		p.ghostOf.ghosts--
 		p.level.ended(p.ghostOf, now)
-		p.ghostOf.haunted.change(-1, now)
+		p.ghostOf.ghostUsage.change(-1, now)
 		p.ghostOf.reconsider()
 		r.forget(p.ghostOf)
 	}

@@ -8,13 +8,13 @@ const longAfter = 10 * time.Second
 // long reports whether calls of the method usually run for long, or may: a method with
 // streams counts as long until enough of its calls have ended sooner.
 func (m *Method) long() bool {
-	return m.trial && (m.goesOn && m.samples.Load() < enough || time.Duration(m.median.Load()) >= longAfter)
+	return m.uniform && (m.goesOn && m.samples.Load() < enough || time.Duration(m.median.Load()) >= longAfter)
 }
 
 // untried reports whether it is not known yet whether calls of the method run for long.
 // Until one of them has ended the method may have all slots but one: otherwise eight
 // streams that come at once would have every slot before it is known what they are.
-func (m *Method) untried() bool { return m.trial && !m.brief }
+func (m *Method) untried() bool { return m.uniform && !m.brief }
 
 // fills reports whether an untried method has all slots that it may have: all but one,
 // or all if long calls may have them.
@@ -50,7 +50,7 @@ func (r *Rank) moveTried(q *queue, from *lane, m *Method) {
 	l := &q.lanes[from.index]
 	for _, h := range []*flowHeap{&l.modest, &l.greedy} {
 		for _, f := range h.flows {
-			for t := f.line.first; t != nil; t = t.next {
+			for t := f.list.first; t != nil; t = t.next {
 				if t.method == m {
 					moved = append(moved, t)
 				}
@@ -68,8 +68,8 @@ func (r *Rank) relane(t *Ticket) {
 	r.unqueue(t)
 	t.long = t.method.long()
 	t.lane = r.laneOf(t)
-	q.join(t, t.place)
-	t.flow.line.settle(t)
+	q.join(t, t.position)
+	t.flow.list.sortIn(t)
 	t.flow.lane.moved(t.flow)
 }
 
@@ -79,7 +79,7 @@ func (r *Rank) relane(t *Ticket) {
 func (r *Rank) GoesOn(l Lease, now time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if !l.held() || l.ticket.long {
+	if !l.active() || l.ticket.long {
 		return
 	}
 	t := l.ticket
@@ -90,7 +90,7 @@ func (r *Rank) GoesOn(l Lease, now time.Duration) {
 			r.streams.recognize(t.at, now)
 		}
 		if e := t.endpoint; e.adapt != nil {
-			r.setAside(t, e)
+			r.exempt(t, e)
 			r.refresh(e)
 			if r.waiting.Load() > 0 {
 				r.poke()
@@ -131,10 +131,10 @@ func secondOf(at time.Duration) int { return int(at / time.Second) }
 // begin counts a call that begins.
 func (s *streams) begin(long bool, now time.Duration) {
 	s.age(now)
-	place := &s.began[secondOf(now)%window]
-	place.calls++
+	counts := &s.began[secondOf(now)%window]
+	counts.calls++
 	if long {
-		place.early++
+		counts.early++
 		s.early++
 	}
 }
@@ -156,10 +156,10 @@ func (s *streams) end(long bool, began, now time.Duration) {
 		s.old--
 		return
 	}
-	place := &s.began[second%window]
-	place.calls--
+	counts := &s.began[second%window]
+	counts.calls--
 	if long {
-		place.early--
+		counts.early--
 		s.early--
 	}
 }
@@ -174,10 +174,10 @@ func (s *streams) age(now time.Duration) {
 		if s.second < agedSeconds {
 			continue
 		}
-		place := &s.began[(s.second-agedSeconds)%window]
-		s.old += place.calls
-		s.early -= place.early
-		*place = struct{ calls, early int }{}
+		counts := &s.began[(s.second-agedSeconds)%window]
+		s.old += counts.calls
+		s.early -= counts.early
+		*counts = struct{ calls, early int }{}
 	}
 }
 

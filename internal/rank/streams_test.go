@@ -104,7 +104,7 @@ func TestUntriedMethodsLeaveASlot(t *testing.T) {
 		streams := make([]*caller, 8)
 		for i := range streams {
 			streams[i] = with(r.Open(string(rune('a'+i)), Terms{}), watch, 0)
-			streams[i].acquire(t, r, 0, []Verdict{Granted, Queued}[min(i/3, 1)])
+			streams[i].acquire(t, r, 0, []Reply{Granted, Queued}[min(i/3, 1)])
 		}
 		for i := range 3 {
 			c := with(nil, get, time.Duration(i)*ms)
@@ -131,7 +131,7 @@ func TestTriedMethodsGetAllSlots(t *testing.T) {
 	calls := make([]*caller, 6)
 	for i := range calls {
 		calls[i] = with(nil, get, 0)
-		calls[i].acquire(t, r, 0, []Verdict{Granted, Queued}[min(i/3, 1)])
+		calls[i].acquire(t, r, 0, []Reply{Granted, Queued}[min(i/3, 1)])
 	}
 	with(nil, watch, 0).acquire(t, r, 0, Granted)
 	calls[0].release(r, OK, ms)
@@ -208,7 +208,7 @@ func TestStreamsBesideAnAdaptiveLimit(t *testing.T) {
 	streams := make([]*caller, 150)
 	for i := range streams {
 		streams[i] = with(nil, watch, 0)
-		streams[i].acquire(t, r, 0, []Verdict{Granted, Queued}[min(i/4, 1)])
+		streams[i].acquire(t, r, 0, []Reply{Granted, Queued}[min(i/4, 1)])
 	}
 	for running := 0; running < len(streams); {
 		before := running
@@ -232,7 +232,7 @@ func TestStreamsBesideAnAdaptiveLimit(t *testing.T) {
 		c.release(r, OK, 2*ms)
 	}
 	for i := range 10 { // streams may have all but one of those that there can be
-		with(nil, watch, 0).acquire(t, r, 2*ms, []Verdict{Granted, Queued}[min(i/9, 1)])
+		with(nil, watch, 0).acquire(t, r, 2*ms, []Reply{Granted, Queued}[min(i/9, 1)])
 	}
 	if s := r.Snapshot().Endpoints[0]; s.InFlight != 160 || s.Limit != 160 {
 		t.Errorf("%+v", s)

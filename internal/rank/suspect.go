@@ -8,14 +8,14 @@ import "time"
 //
 // A suspect endpoint keeps its leases and still counts as ready. SetReady and Remove
 // end the suspicion. An endpoint that is not ready does not change.
-func (r *Rank) SetSuspect(e *Endpoint, suspect bool, now time.Duration, into []Grant) []Grant {
+func (r *Rank) SetSuspect(e *Endpoint, suspect bool, now time.Duration, into []Notice) []Notice {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !e.ready || e.suspect == suspect {
 		return into
 	}
 	e.suspect = suspect
-	return r.turned(e, now, into)
+	return r.upChanged(e, now, into)
 }
 
 // InFlight returns the number of leases of the endpoint.

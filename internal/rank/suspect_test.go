@@ -9,7 +9,7 @@ func TestSuspectGetsNoNewCalls(t *testing.T) {
 	a := newCaller(0)
 	a.acquire(t, r, 0, Granted)
 	if n := len(r.SetSuspect(a.lease.Endpoint(), true, 0, nil)); n != 0 || r.Ready() != 2 || r.InFlight(e[0]) != 1 {
-		t.Fatalf("%d grants, %d ready, %d in flight", n, r.Ready(), r.InFlight(e[0]))
+		t.Fatalf("%d notices, %d ready, %d in flight", n, r.Ready(), r.InFlight(e[0]))
 	}
 	b, c := newCaller(0), newCaller(0)
 	b.acquire(t, r, 0, Granted)
@@ -22,7 +22,7 @@ func TestSuspectGetsNoNewCalls(t *testing.T) {
 		t.Error("the suspect got a call")
 	}
 	if n := deliver(r.SetSuspect(e[0], false, 2*ms, nil)); n != 1 || c.lease.Endpoint() != e[0] {
-		t.Errorf("%d grants after the first byte, want one on %s", n, e[0].Name())
+		t.Errorf("%d notices after the first byte, want one on %s", n, e[0].Name())
 	}
 }
 
@@ -40,6 +40,6 @@ func TestSuspicionEndsWithReadiness(t *testing.T) {
 	r.SetSuspect(e[0], true, ms, nil)
 	r.Remove(e[0], ms)
 	if n := len(r.SetSuspect(e[0], false, ms, nil)); n != 0 || r.Ready() != 0 {
-		t.Errorf("%d grants, %d ready", n, r.Ready())
+		t.Errorf("%d notices, %d ready", n, r.Ready())
 	}
 }

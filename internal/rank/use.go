@@ -82,7 +82,7 @@ func (r *Rank) oldest(now time.Duration) (oldest time.Duration) {
 
 func (q *queue) oldest(now time.Duration) (oldest time.Duration) {
 	q.eachFlow(func(f *flow) {
-		t := f.line.first
+		t := f.list.first
 		oldest = max(oldest, t.waited+now-t.joined)
 	})
 	return oldest

@@ -48,47 +48,47 @@ func (r *Rank) expectedWait(l *laneQueue, a *Account, now time.Duration) time.Du
 	if !r.handovers.known(now) {
 		return 0
 	}
-	return r.takes(l.ahead(a) + 1)
+	return r.timeFor(l.callsAhead(a) + 1)
 }
 
-// takes estimates the time until so many calls of a queue have had slots.
-func (r *Rank) takes(places int) time.Duration {
+// timeFor estimates the time until so many calls of a queue have had slots.
+func (r *Rank) timeFor(calls int) time.Duration {
 	if r.bind != nil { // each endpoint has a queue of its own
-		places *= len(r.up)
+		calls *= len(r.up)
 	}
-	return time.Duration(places) * r.handovers.mean
+	return time.Duration(calls) * r.handovers.mean
 }
 
 // assess updates what the order may consider of a flow's list.
 func (r *Rank) assess(f *flow, now time.Duration) {
-	last, s := f.line.last, &f.line.standing
+	last, s := f.list.last, &f.list.state
 	s.Time, s.Wait, s.Gap = last.time(), 0, r.handovers.mean
 	if r.handovers.known(now) {
 		l, weight := f.lane, f.account.terms.Weight
-		s.Wait = r.takes(l.before(min(int(float64(f.waiting)*l.weights/weight), l.waiting))) + last.method.usual()
+		s.Wait = r.timeFor(l.withHigherLanes(min(int(float64(f.waiting)*l.weights/weight), l.waiting))) + last.method.usual()
 	}
 	if last.method.name != "" && last.method.cut >= enough { // all are cut, and so their run time is not known
 		s.Wait = s.Time
 	}
 }
 
-// ahead estimates how many calls are served before a call of the account that joins
+// callsAhead estimates how many calls are served before a call of the account that joins
 // now: the calls of lanes that come first, and the calls that the other accounts of this
 // lane may have by their weights before it.
-func (l *laneQueue) ahead(a *Account) int {
+func (l *laneQueue) callsAhead(a *Account) int {
 	own, weights, weight := 0, l.weights, a.terms.Weight
 	switch f := l.find(a); {
 	case f == nil:
 		weights += weight
-	case !f.line.newest:
+	case !f.list.newest:
 		own = f.waiting
 	}
-	return l.before(min(int(float64(own+1)*weights/weight)-1, l.waiting))
+	return l.withHigherLanes(min(int(float64(own+1)*weights/weight)-1, l.waiting))
 }
 
-// before returns calls, a number of calls of this lane, plus those of lanes that come
+// withHigherLanes returns calls, a number of calls of this lane, plus those of lanes that come
 // first.
-func (l *laneQueue) before(calls int) int {
+func (l *laneQueue) withHigherLanes(calls int) int {
 	for i := range l.queue.lanes {
 		if other := &l.queue.lanes[i]; other.lane.priority > l.lane.priority {
 			calls += other.waiting
@@ -97,9 +97,9 @@ func (l *laneQueue) before(calls int) int {
 	return calls
 }
 
-// Drain estimates the time until all calls that wait now have a slot. A caller that is
+// QueueTime estimates the time until all calls that wait now have a slot. A caller that is
 // refused because of the full queue is told this time.
-func (r *Rank) Drain() time.Duration {
+func (r *Rank) QueueTime() time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return time.Duration(r.Waiting()) * r.handovers.mean

@@ -21,7 +21,7 @@ type event struct {
 	at    time.Duration
 	order uint64 // of events at the same instant the one that was set first comes first
 	what  happening
-	turn  uint32 // tells whether visit or run is still the one that was meant
+	uses  uint32 // tells whether visit or run is still the one that was meant
 	visit *visit // of gives, hedges and refuses
 	run   *run   // of answers, frees and refuses
 

@@ -49,10 +49,10 @@ func (s *simulation) breakdown(w *worker) {
 // fail takes a worker out of the rank, and if it was killed breaks off its calls.
 func (s *simulation) fail(w *worker, killed bool) {
 	if !killed {
-		s.deliver(s.rank.SetSuspect(w.endpoint, true, s.now, s.grants[:0]))
+		s.deliver(s.rank.SetSuspect(w.endpoint, true, s.now, s.notices[:0]))
 		return
 	}
-	s.deliver(s.rank.SetReady(w.endpoint, false, s.now, s.grants[:0]))
+	s.deliver(s.rank.SetReady(w.endpoint, false, s.now, s.notices[:0]))
 	runs := slices.Concat(w.running, w.queue)
 	w.queue = nil
 	for _, r := range runs {
@@ -71,9 +71,9 @@ func (s *simulation) fail(w *worker, killed bool) {
 // recover brings it back.
 func (s *simulation) recover(w *worker, killed bool) {
 	if killed {
-		s.deliver(s.rank.SetReady(w.endpoint, true, s.now, s.grants[:0]))
+		s.deliver(s.rank.SetReady(w.endpoint, true, s.now, s.notices[:0]))
 	} else {
-		s.deliver(s.rank.SetSuspect(w.endpoint, false, s.now, s.grants[:0]))
+		s.deliver(s.rank.SetSuspect(w.endpoint, false, s.now, s.notices[:0]))
 	}
 }
 
@@ -88,7 +88,7 @@ func (v *visit) broken(t *try) {
 	if other.lease.Valid() {
 		return // the other attempt goes on
 	}
-	if v.place != over {
+	if v.phase != over {
 		v.finish(Broken, rank.NoReason)
 	}
 	v.recycle()

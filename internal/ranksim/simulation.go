@@ -38,8 +38,8 @@ type simulation struct {
 	by       []*looper // who makes the calls beyond those that were drawn
 	events   events
 	tick     time.Duration // when the rank wants to be looked after; 0 is never
-	grants   []rank.Grant  // scratch
-	told     []*visit      // grants and refusals on their way to their calls
+	notices  []rank.Notice // scratch
+	told     []*visit      // visits whose notices are not heard yet
 	hearing  []*visit      // memory for the next ones
 	visits   []*visit      // memory for further use
 	runs     []*run        // the same
@@ -101,12 +101,12 @@ func (s *simulation) step() bool {
 	return true
 }
 
-// settle delivers what the rank has said, as shards do between two calls, and
+// settle delivers the rank's notices, as shards do between two calls, and
 // looks after the rank if it asks for that.
 func (s *simulation) settle() {
 	for {
 		told := s.told
-		s.told = s.hearing[:0] // what follows from it is heard in the next turn
+		s.told = s.hearing[:0] // notices that follow are heard in the next round
 		for _, v := range told {
 			v.hear()
 		}
@@ -124,29 +124,29 @@ func (s *simulation) settle() {
 
 // lookAfter is what the relay's goroutine for the rank does.
 func (s *simulation) lookAfter() {
-	grants, next := s.rank.Tick(s.now, s.grants[:0])
+	notices, next := s.rank.Tick(s.now, s.notices[:0])
 	s.tick = next
-	s.deliver(grants)
+	s.deliver(notices)
 }
 
-// deliver hands grants out; the calls hear of them in settle.
-func (s *simulation) deliver(grants []rank.Grant) {
-	for i := range grants {
-		grants[i].Deliver()
-		grants[i] = rank.Grant{}
+// deliver delivers notices; the calls hear them in settle.
+func (s *simulation) deliver(notices []rank.Notice) {
+	for i := range notices {
+		notices[i].Deliver()
+		notices[i] = rank.Notice{}
 	}
-	s.grants = grants[:0]
+	s.notices = notices[:0]
 }
 
 // happens does what an event says, unless its subject has ended meanwhile.
 func (s *simulation) happens(e event) {
 	switch e.what {
 	case answers:
-		if e.run.turn != e.turn {
+		if e.run.uses != e.uses {
 			break
 		}
 		if at := e.run.resumes(s.now); at > s.now {
-			s.events.add(event{at: at, what: answers, run: e.run, turn: e.turn})
+			s.events.add(event{at: at, what: answers, run: e.run, uses: e.uses})
 		} else {
 			s.answer(e.run)
 		}
@@ -159,15 +159,15 @@ func (s *simulation) happens(e event) {
 	case frees:
 		s.free(e.run)
 	case refuses:
-		if e.visit.turn == e.turn {
+		if e.visit.uses == e.uses {
 			e.visit.refusedByWorker()
 		}
 	case gives:
-		if e.visit.turn == e.turn && e.visit.alarm == e.at {
+		if e.visit.uses == e.uses && e.visit.alarm == e.at {
 			e.visit.giveUp()
 		}
 	case hedges:
-		if e.visit.turn == e.turn && e.visit.hedgeAt == e.at && s.rank.Waiting() == 0 {
+		if e.visit.uses == e.uses && e.visit.hedgeAt == e.at && s.rank.Waiting() == 0 {
 			e.visit.tryAgain()
 		}
 	}
@@ -201,7 +201,7 @@ func (s *simulation) begin(r *run) {
 		rec.Wait = s.now - s.r.Calls[r.call].Arrives
 	}
 	s.events.add(event{
-		at: s.now + r.worker.takes(&s.r.Calls[r.call]), what: answers, run: r, turn: r.turn,
+		at: s.now + r.worker.takes(&s.r.Calls[r.call]), what: answers, run: r, uses: r.uses,
 	})
 }
 
@@ -223,7 +223,7 @@ func (s *simulation) stop(r *run) {
 	w := r.worker
 	w.running = slices.DeleteFunc(w.running, func(x *run) bool { return x == r })
 	r.try = nil
-	r.turn++ // its answer is no event any more
+	r.uses++ // its answer is no event any more
 	if r.worker.Late > 0 {
 		s.events.add(event{at: s.now + r.worker.Late, what: frees, run: r})
 	} else {
@@ -261,7 +261,7 @@ func (s *simulation) newRun() *run {
 	if n := len(s.runs); n > 0 {
 		r := s.runs[n-1]
 		s.runs = s.runs[:n-1]
-		*r = run{turn: r.turn}
+		*r = run{uses: r.uses}
 		return r
 	}
 	return &run{}
@@ -269,6 +269,6 @@ func (s *simulation) newRun() *run {
 
 func (s *simulation) recycleRun(r *run) {
 	s.alive--
-	r.turn++
+	r.uses++
 	s.runs = append(s.runs, r)
 }

@@ -97,7 +97,7 @@ type run struct {
 	worker  *worker
 	try     *try   // nil once nobody waits for the answer
 	call    int    // index of the call
-	turn    uint32 // counts the uses of this memory
+	uses    uint32 // counts the uses of this memory
 	began   time.Duration
 	delayed time.Duration // by outages
 	begun   bool

@@ -11,11 +11,11 @@ import (
 // passed on (R1), as in package relay.
 const maxRefusals = 8
 
-// place is where a visit stands.
-type place uint8
+// phase is where a visit stands.
+type phase uint8
 
 const (
-	between place = iota // on no side
+	between phase = iota // on no side
 	queued
 	running
 	over // for its caller; a handler may go on
@@ -27,21 +27,21 @@ type visit struct {
 	sim   *simulation
 	first try
 	hedge try
-	course
+	visitState
 }
 
-// course is the part of a visit that begins anew with every use of its memory.
-type course struct {
+// visitState is the part of a visit that begins anew with every use of its memory.
+type visitState struct {
 	call     int    // index of the call
-	turn     uint32 // counts the uses of this memory
-	place    place
+	uses     uint32 // counts the uses of this memory
+	phase    phase
 	gone     time.Duration // when nobody waits any more; 0: never
 	until    time.Duration // end of the queue's timeout; 0: none
 	alarm    time.Duration // the instant of the event that counts, 0: none
 	hedgeAt  time.Duration // the same of hedges
 	refusals int
 
-	// What the rank has said, until settle.
+	// The rank's notice, until settle.
 	granted rank.Lease
 	refused rank.Reason
 }
@@ -67,8 +67,8 @@ func (s *simulation) arrive(call int) {
 		Method: s.method(c.Method), Account: s.account(c.Caller),
 		Deadline: c.Deadline, Until: v.until, Arrived: s.now,
 	}
-	lease, verdict, reason := s.rank.Acquire(&v.first.ticket, v, s.now)
-	v.judged(lease, verdict, reason)
+	lease, reply, reason := s.rank.Acquire(&v.first.ticket, v, s.now)
+	v.decided(lease, reply, reason)
 }
 
 // method returns the rank's handle for a method; nil for one that it is not
@@ -93,13 +93,13 @@ func (s *simulation) account(caller int) *rank.Account {
 	return s.accounts[caller]
 }
 
-// judged does what follows from the rank's verdict.
-func (v *visit) judged(lease rank.Lease, verdict rank.Verdict, reason rank.Reason) {
-	switch verdict {
+// decided does what follows from the rank's reply.
+func (v *visit) decided(lease rank.Lease, reply rank.Reply, reason rank.Reason) {
+	switch reply {
 	case rank.Granted:
 		v.begin(lease)
 	case rank.Queued:
-		v.place = queued
+		v.phase = queued
 		v.sim.r.Longest = max(v.sim.r.Longest, v.sim.rank.Waiting())
 		v.setAlarm()
 	default:
@@ -125,7 +125,7 @@ func (v *visit) Refused(reason rank.Reason) {
 func (v *visit) hear() {
 	lease, reason := v.granted, v.refused
 	v.granted, v.refused = rank.Lease{}, rank.NoReason
-	v.place = between
+	v.phase = between
 	if reason != rank.NoReason {
 		v.finish(Refused, reason)
 		v.recycle()
@@ -137,17 +137,17 @@ func (v *visit) hear() {
 // begin sends the call to the endpoint of the lease.
 func (v *visit) begin(lease rank.Lease) {
 	s := v.sim
-	v.place = running
+	v.phase = running
 	ok := v.first.start(lease)
 	v.setAlarm()
 	if !ok {
 		w := &s.workers[lease.Endpoint().Index()]
-		s.events.add(event{at: s.now + w.Refusing, what: refuses, visit: v, turn: v.turn})
+		s.events.add(event{at: s.now + w.Refusing, what: refuses, visit: v, uses: v.uses})
 		return
 	}
 	if after := s.hedgeAfter(v); after > 0 {
 		v.hedgeAt = s.now + after
-		s.events.add(event{at: v.hedgeAt, what: hedges, visit: v, turn: v.turn})
+		s.events.add(event{at: v.hedgeAt, what: hedges, visit: v, uses: v.uses})
 	}
 }
 
@@ -163,14 +163,14 @@ func (v *visit) refusedByWorker() {
 	}
 	v.first.ticket.Request.Avoid = v.first.lease.Endpoint()
 	v.first.release(rank.RefusedByWorker)
-	v.place = between
+	v.phase = between
 	if v.until != 0 && s.now >= v.until {
 		v.finish(WaitedTooLong, rank.NoReason)
 		v.recycle()
 		return
 	}
-	lease, verdict := s.rank.Rejoin(&v.first.ticket, v, s.now)
-	v.judged(lease, verdict, rank.DeadlineExceeded)
+	lease, reply := s.rank.Rejoin(&v.first.ticket, v, s.now)
+	v.decided(lease, reply, rank.DeadlineExceeded)
 }
 
 // answered ends a call whose answer has come, and the other attempt.
@@ -180,7 +180,7 @@ func (v *visit) answered(by *try) {
 	for _, other := range []*try{&v.first, &v.hedge} {
 		other.cancel()
 	}
-	if v.place != over {
+	if v.phase != over {
 		v.finish(Answered, rank.NoReason)
 	}
 	v.recycle()
@@ -199,7 +199,7 @@ func (v *visit) giveUp() {
 		}
 	}
 	switch {
-	case v.place == queued:
+	case v.phase == queued:
 		s.rank.Leave(&v.first.ticket)
 		v.finish(ending, rank.NoReason)
 		v.recycle()
@@ -247,13 +247,13 @@ func (t *try) release(o rank.Outcome) {
 	s := t.visit.sim
 	lease := t.lease
 	t.lease = rank.Lease{}
-	s.deliver(s.rank.Release(lease, o, s.now, s.grants[:0]))
+	s.deliver(s.rank.Release(lease, o, s.now, s.notices[:0]))
 }
 
 // setAlarm sets the event that ends the call next if nothing else does.
 func (v *visit) setAlarm() {
 	at := v.gone
-	if v.place == queued && v.until != 0 && (at == 0 || v.until < at) {
+	if v.phase == queued && v.until != 0 && (at == 0 || v.until < at) {
 		at = v.until
 	}
 	if at == v.alarm {
@@ -261,7 +261,7 @@ func (v *visit) setAlarm() {
 	}
 	v.alarm = at
 	if at != 0 {
-		v.sim.events.add(event{at: at, what: gives, visit: v, turn: v.turn})
+		v.sim.events.add(event{at: at, what: gives, visit: v, uses: v.uses})
 	}
 }
 
@@ -277,7 +277,7 @@ func (v *visit) finish(e Ending, reason rank.Reason) {
 	if rec.Starts == 0 {
 		rec.Wait = rec.Sojourn
 	}
-	v.place, v.alarm, v.hedgeAt = over, 0, 0
+	v.phase, v.alarm, v.hedgeAt = over, 0, 0
 	s.ended(v.call)
 }
 
@@ -286,7 +286,7 @@ func (s *simulation) newVisit() *visit {
 	if n := len(s.visits); n > 0 {
 		v := s.visits[n-1]
 		s.visits = s.visits[:n-1]
-		v.course = course{turn: v.turn}
+		v.visitState = visitState{uses: v.uses}
 		return v
 	}
 	v := &visit{sim: s}
@@ -296,7 +296,7 @@ func (s *simulation) newVisit() *visit {
 
 // recycle gives the memory back: nothing refers to the visit any more.
 func (v *visit) recycle() {
-	v.turn++
+	v.uses++
 	v.sim.alive--
 	v.sim.visits = append(v.sim.visits, v)
 }

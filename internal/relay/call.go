@@ -199,7 +199,7 @@ func (c *call) enter(now time.Duration) {
 }
 
 // notGranted takes the rank's first word on a call that does not start at once.
-func (c *call) notGranted(verdict rank.Verdict, reason rank.Reason, now time.Duration) {
+func (c *call) notGranted(verdict rank.Reply, reason rank.Reason, now time.Duration) {
 	if verdict == rank.Queued {
 		c.wait(now)
 		return

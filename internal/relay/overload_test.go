@@ -23,7 +23,7 @@ func TestOverloadIsTold(t *testing.T) {
 	told := overloads{log: slog.New(slog.NewTextHandler(&lines, nil))}
 	r := rank.New(rank.Options{
 		QueueLength: 10,
-		Order:       func(*rank.Standing, time.Duration) bool { return true },
+		Order:       func(*rank.OrderState, time.Duration) bool { return true },
 	})
 	r.SetReady(r.Add("worker-1", rank.EndpointOptions{Slots: 1}), true, 0, nil)
 	burst := func(now time.Duration) {

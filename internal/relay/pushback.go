@@ -54,7 +54,7 @@ func (c *call) retryAfter(why ending, now time.Duration) time.Duration {
 	case pushAway:
 		return -1
 	case pushDrained:
-		after = c.st.relay.rank.Drain()
+		after = c.st.relay.rank.QueueTime()
 	case pushRate:
 		after = c.st.relay.rank.RateWait(c.form.account(), now)
 	}

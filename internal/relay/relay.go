@@ -264,7 +264,7 @@ func (p *pacer) run(r *Relay) {
 	defer close(p.done)
 	alarm := time.NewTimer(time.Hour)
 	defer alarm.Stop()
-	var grants []rank.Grant
+	var grants []rank.Notice
 	overloads := overloads{log: r.settings().Log}
 	for {
 		select {
@@ -301,9 +301,9 @@ func (p *pacer) stop() {
 	<-p.done
 }
 
-func deliver(grants []rank.Grant) {
+func deliver(grants []rank.Notice) {
 	for i, g := range grants {
 		g.Deliver()
-		grants[i] = rank.Grant{}
+		grants[i] = rank.Notice{}
 	}
 }

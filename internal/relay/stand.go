@@ -123,7 +123,7 @@ type stand struct {
 	keys          keyring
 	stats         statsTable
 	partings      partings
-	grants        []rank.Grant // scratch
+	grants        []rank.Notice // scratch
 	scratch       []byte
 	access        Access // scratch, as the next
 	accessPath    []byte

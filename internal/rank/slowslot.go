@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// forgo reports whether waiting is faster for a call of the method than the free slots,
+// betterToWait reports whether waiting is faster for a call of the method than the free slots,
 // all of which are on very slow endpoints: with k slots elsewhere, each call ahead in
 // the queue costs 1/k of a run, and a slow slot costs as many more runs as it is slower
 // (the slow server problem: a slow server is worth using only while enough calls wait).
@@ -15,7 +15,7 @@ import (
 // for a Tick at that time.
 // Source: Lin and Kumar, "Optimal Control of a Queueing System with Two
 // Heterogeneous Servers", IEEE Transactions on Automatic Control 1984.
-func (r *Rank) forgo(m *Method, now time.Duration) bool {
+func (r *Rank) betterToWait(m *Method, now time.Duration) bool {
 	if r.verySlow == 0 || slices.ContainsFunc(r.free, isNotVerySlow) {
 		return false
 	}
@@ -36,7 +36,7 @@ func (r *Rank) forgo(m *Method, now time.Duration) bool {
 	if waiting > 0 {
 		began = r.handovers.last
 	}
-	until := began + time.Duration(more)*m.occupancy()
+	until := began + time.Duration(more)*m.expectedRun()
 	if now >= until {
 		return false
 	}

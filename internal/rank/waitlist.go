@@ -2,17 +2,17 @@ package rank
 
 import "time"
 
-// place is the end of a list at which a ticket joins.
-type place uint8
+// position is the end of a list at which a ticket joins.
+type position uint8
 
 const (
 	// tail is behind everyone else.
-	tail place = iota
+	tail position = iota
 	// head is before all calls that have not had a slot yet.
 	head
 )
 
-// line holds the waiting tickets of one account in one lane. Calls that were put
+// waitList holds the waiting tickets of one account in one lane. Calls that were put
 // back (R1) come before all others and among themselves in the order of arrival, so
 // that several refusals at once do not reverse the order.
 //
@@ -21,28 +21,28 @@ const (
 // empty.
 // Cost: O(1); a join at the head passes the older calls that were put back, at
 // most one for each slot.
-type line struct {
+type waitList struct {
 	first, last *Ticket
-	standing    Standing // what the order considers
-	newest      bool     // the newest is served first
+	state       OrderState // what the order considers
+	newest      bool       // the newest is served first
 }
 
-func (l *line) join(t *Ticket, at place) {
-	t.place = at
+func (l *waitList) join(t *Ticket, at position) {
+	t.position = at
 	var before *Ticket // the ticket that t comes before; nil is the tail
 	if at == head {
 		before = l.first
-		for before != nil && before.place == head && before.Request.Arrived <= t.Request.Arrived {
+		for before != nil && before.position == head && before.Request.Arrived <= t.Request.Arrived {
 			before = before.next
 		}
 	}
 	l.insert(t, before)
 }
 
-// settle moves a ticket that has waited in another lane before tickets that came later.
-func (l *line) settle(t *Ticket) {
+// sortIn moves a ticket that has waited in another lane before tickets that came later.
+func (l *waitList) sortIn(t *Ticket) {
 	var before *Ticket
-	for p := t.prev; p != nil && p.place == tail && p.Request.Arrived > t.Request.Arrived; p = p.prev {
+	for p := t.prev; p != nil && p.position == tail && p.Request.Arrived > t.Request.Arrived; p = p.prev {
 		before = p
 	}
 	if before != nil {
@@ -53,28 +53,28 @@ func (l *line) settle(t *Ticket) {
 
 // next returns the ticket that is served now; the list is not empty. Calls that were put
 // back come first in any case: their turn had come already.
-func (l *line) next(order Order, now time.Duration) *Ticket {
-	l.newest = order(&l.standing, now)
-	if l.newest && l.first.place != head {
+func (l *waitList) next(order Order, now time.Duration) *Ticket {
+	l.newest = order(&l.state, now)
+	if l.newest && l.first.position != head {
 		return l.last
 	}
 	return l.first
 }
 
-// spare returns the ticket that is dropped if one has to be: the newest, which has
+// toDrop returns the ticket that is dropped if one has to be: the newest, which has
 // waited least, or under overload the oldest, which has the least time left. It is nil
 // if all were put back (R1).
-func (l *line) spare() *Ticket {
+func (l *waitList) toDrop() *Ticket {
 	switch {
-	case l.last.place == head:
+	case l.last.position == head:
 		return nil
-	case l.newest && l.first.place != head:
+	case l.newest && l.first.position != head:
 		return l.first
 	}
 	return l.last
 }
 
-func (l *line) remove(t *Ticket) {
+func (l *waitList) remove(t *Ticket) {
 	if t.prev == nil {
 		l.first = t.next
 	} else {
@@ -87,12 +87,12 @@ func (l *line) remove(t *Ticket) {
 	}
 	t.next, t.prev = nil, nil
 	if l.first == nil {
-		l.standing, l.newest = Standing{}, false
+		l.state, l.newest = OrderState{}, false
 	}
 }
 
 // insert links t in front of before, or at the tail if before is nil.
-func (l *line) insert(t, before *Ticket) {
+func (l *waitList) insert(t, before *Ticket) {
 	t.next = before
 	if before == nil {
 		t.prev, l.last = l.last, t

@@ -2,21 +2,21 @@ package rank
 
 import "strconv"
 
-// Verdict is the rank's immediate answer to a call that asks for a slot.
-type Verdict uint8
+// Reply is the rank's immediate answer to a call that asks for a slot.
+type Reply uint8
 
 const (
 	// Granted means that the lease is valid and the call may start.
-	Granted Verdict = iota + 1
+	Granted Reply = iota + 1
 	// Queued means that the waiter will be told, unless the ticket leaves.
 	Queued
 	// Refused means that the call gets no slot; its ticket is free again.
 	Refused
 )
 
-// String returns the verdict in lower case, for logs and tests.
-func (v Verdict) String() string {
-	switch v {
+// String returns the reply in lower case, for logs and tests.
+func (r Reply) String() string {
+	switch r {
 	case Granted:
 		return "granted"
 	case Queued:
@@ -24,7 +24,7 @@ func (v Verdict) String() string {
 	case Refused:
 		return "refused"
 	}
-	return "verdict " + strconv.Itoa(int(v))
+	return "reply " + strconv.Itoa(int(r))
 }
 
 // Reason is why the rank refused a call. Each has a stable name of its own, so

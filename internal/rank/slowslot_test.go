@@ -41,12 +41,12 @@ func TestManyCallsTakeVerySlowSlots(t *testing.T) {
 	r, slow, m, _ := slowRank(t, 100)
 	backlog(t, r, nil, m, 3, 0)
 	c := with(nil, m, 0)
-	lease, verdict, _ := r.Acquire(&c.Ticket, c, 0)
-	if verdict != Queued { // behind the others, one of whom is served at the next turn
-		t.Fatalf("%v at %v", verdict, lease.Endpoint().Name())
+	lease, reply, _ := r.Acquire(&c.Ticket, c, 0)
+	if reply != Queued { // behind the others, one of whom is served at the next turn
+		t.Fatalf("%v at %v", reply, lease.Endpoint().Name())
 	}
-	if grants, _ := r.Tick(0, nil); len(grants) != 1 || grants[0].Lease.Endpoint() != slow {
-		t.Errorf("%d grants", len(grants))
+	if notices, _ := r.Tick(0, nil); len(notices) != 1 || notices[0].Lease.Endpoint() != slow {
+		t.Errorf("%d notices", len(notices))
 	}
 }
 
@@ -58,11 +58,11 @@ func TestVerySlowSlotsServeWhenNothingMoves(t *testing.T) {
 	if !woken(r) {
 		t.Fatal("no Tick is asked for")
 	}
-	grants, next := r.Tick(0, nil)
-	if len(grants) != 0 || next < 200*ms || next > 400*ms {
-		t.Fatalf("%d grants at once, the next look at %v", len(grants), next)
+	notices, next := r.Tick(0, nil)
+	if len(notices) != 0 || next < 200*ms || next > 400*ms {
+		t.Fatalf("%d notices at once, the next look at %v", len(notices), next)
 	}
-	if grants, _ = r.Tick(next, nil); deliver(grants) != 1 || waits.lease.Endpoint() != slow {
+	if notices, _ = r.Tick(next, nil); deliver(notices) != 1 || waits.lease.Endpoint() != slow {
 		t.Error("the call waits for ever")
 	}
 }
@@ -93,11 +93,11 @@ func TestCallsThatForgoAreNotForgotten(t *testing.T) {
 	waits := with(nil, m, 0)
 	waits.acquire(t, r, 0, Queued)
 	deliver(r.EndPauses(slow, ms, nil))
-	grants, next := r.Tick(2*ms, nil)
-	if len(grants) != 0 || next == 0 || next > time.Second {
-		t.Fatalf("%d grants, the next look at %v", len(grants), next)
+	notices, next := r.Tick(2*ms, nil)
+	if len(notices) != 0 || next == 0 || next > time.Second {
+		t.Fatalf("%d notices, the next look at %v", len(notices), next)
 	}
-	if grants, _ = r.Tick(next, nil); deliver(grants) != 1 || waits.lease.Endpoint() != slow {
+	if notices, _ = r.Tick(next, nil); deliver(notices) != 1 || waits.lease.Endpoint() != slow {
 		t.Error("the call waits for ever")
 	}
 }
