@@ -12,15 +12,15 @@ import (
 	"strings"
 )
 
-// place is where one process of a worker listens.
-type place struct {
+// endpoint is where one process of a worker listens.
+type endpoint struct {
 	index       int    // 0 for worker-1's own; from Count + MaxSurge on they are spares
 	network     string // "tcp" or "unix"
 	address     string // as net.Dial takes it
 	metricsPort int
 	metricsPath string // socket of the metrics page, with unix only
 
-	// About its worker; set by worker.place.
+	// About its worker; set by worker.claimEndpoint.
 	worker string // "worker-1"
 	number int    // 0 for worker-1, whatever its address
 	slots  int    // calls that it may have at a time
@@ -28,7 +28,7 @@ type place struct {
 
 // target is the address as gRPC servers and clients write it: the value of {addr}
 // and CABRANK_ADDR.
-func (p place) target() string {
+func (p endpoint) target() string {
 	if p.network == "unix" {
 		return "unix:" + p.address
 	}
@@ -36,7 +36,7 @@ func (p place) target() string {
 }
 
 // told is the address with the names by which the worker was told of it, for people.
-func (p place) told() string {
+func (p endpoint) told() string {
 	if p.network == "unix" {
 		return p.address + ", which CABRANK_ADDR and {addr} name"
 	}
@@ -44,7 +44,7 @@ func (p place) told() string {
 }
 
 // hostPort returns the parts of a tcp address, empty strings for unix.
-func (p place) hostPort() (host, port string) {
+func (p endpoint) hostPort() (host, port string) {
 	if p.network == "unix" {
 		return "", ""
 	}
@@ -61,7 +61,7 @@ func ThreadsFor(slots int) int { return 3 * slots }
 
 // fill returns the texts with {addr}, {host}, {port}, {index}, {worker}, {slots},
 // {threads} and {metrics_port} replaced.
-func (p place) fill(texts []string) []string {
+func (p endpoint) fill(texts []string) []string {
 	host, port := p.hostPort()
 	replacer := strings.NewReplacer("{addr}", p.target(), "{host}", host, "{port}", port,
 		"{index}", strconv.Itoa(p.number), "{worker}", p.worker, "{slots}", strconv.Itoa(p.slots),
@@ -75,7 +75,7 @@ func (p place) fill(texts []string) []string {
 
 // environ returns the environment of a worker: inherited variables, then configured
 // ones, then those of cabrank, because the last of equal names counts (os/exec).
-func (p place) environ(inherited []string, o *Options) []string {
+func (p endpoint) environ(inherited []string, o *Options) []string {
 	env := make([]string, 0, len(inherited)+len(o.Environment)+8)
 	for _, entry := range append(slices.Clip(inherited), p.configured(o.Environment)...) {
 		// With unix the worker has no port, and an inherited PORT is most likely for
@@ -105,7 +105,7 @@ func (p place) environ(inherited []string, o *Options) []string {
 
 // configured returns the entries of Options.Environment, filled in, in the order
 // of their names.
-func (p place) configured(environment map[string]string) []string {
+func (p endpoint) configured(environment map[string]string) []string {
 	names := slices.Sorted(maps.Keys(environment))
 	entries := make([]string, len(names))
 	for i, name := range names {
@@ -120,7 +120,7 @@ func (p place) configured(environment map[string]string) []string {
 // claim may be called from several goroutines; open comes before, close after.
 type addresses interface {
 	open() error
-	claim(number, current int) (place, error)
+	claim(number, current int) (endpoint, error)
 	inUse() []int      // both ports of each worker
 	avoid(ports []int) // replaces the ports of the last call
 	close()

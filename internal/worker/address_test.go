@@ -34,7 +34,7 @@ func TestPortsMoveToSpares(t *testing.T) {
 		}
 	}
 	if at, err := p.claim(1, 4); err != nil || at.index != 4 {
-		t.Errorf("second life: index %d, %v; want 4", at.index, err)
+		t.Errorf("second process: index %d, %v; want 4", at.index, err)
 	}
 }
 
@@ -87,12 +87,12 @@ func TestPortsRunOut(t *testing.T) {
 func TestPlaceFillsCommand(t *testing.T) {
 	command := []string{"serve", "--bind={addr}", "{host}", "{port}", "{index}/{worker}", "{slots}", "{threads}", "{metrics_port}", "{other}"}
 	for _, test := range []struct {
-		at   place
+		at   endpoint
 		want []string
 	}{
-		{place{network: "tcp", address: "127.0.0.1:9001"}, []string{"serve", "--bind=127.0.0.1:9001", "127.0.0.1", "9001", "1/worker-2", "5", "15", "9101", "{other}"}},
-		{place{network: "tcp", address: "[::1]:9001"}, []string{"serve", "--bind=[::1]:9001", "::1", "9001", "1/worker-2", "5", "15", "9101", "{other}"}},
-		{place{network: "unix", address: "/run/w"}, []string{"serve", "--bind=unix:/run/w", "", "", "1/worker-2", "5", "15", "9101", "{other}"}},
+		{endpoint{network: "tcp", address: "127.0.0.1:9001"}, []string{"serve", "--bind=127.0.0.1:9001", "127.0.0.1", "9001", "1/worker-2", "5", "15", "9101", "{other}"}},
+		{endpoint{network: "tcp", address: "[::1]:9001"}, []string{"serve", "--bind=[::1]:9001", "::1", "9001", "1/worker-2", "5", "15", "9101", "{other}"}},
+		{endpoint{network: "unix", address: "/run/w"}, []string{"serve", "--bind=unix:/run/w", "", "", "1/worker-2", "5", "15", "9101", "{other}"}},
 	} {
 		test.at.worker, test.at.number, test.at.slots, test.at.metricsPort = "worker-2", 1, 5, 9101
 		if got := test.at.fill(command); !slices.Equal(got, test.want) {
@@ -112,7 +112,7 @@ func TestPlaceEnvironment(t *testing.T) {
 		"CABRANK_WORKER=worker-2", "CABRANK_WORKER_INDEX=1", "CABRANK_SLOTS=5", "CABRANK_THREADS=15", "PROMETHEUS_EXPORTER_PORT=9101",
 		"PROMETHEUS_EXPORTER_PATH=/metrics", "RAILS_MAX_THREADS=15",
 	}
-	tcp := place{network: "tcp", address: "127.0.0.1:9001", metricsPort: 9101, worker: "worker-2", number: 1, slots: 5}
+	tcp := endpoint{network: "tcp", address: "127.0.0.1:9001", metricsPort: 9101, worker: "worker-2", number: 1, slots: 5}
 	want := append([]string{
 		"PATH=/bin", "PORT=8080", "PORTAL=x", "RAILS_MAX_THREADS=99",
 		"ME=worker-2 at 127.0.0.1:9001", "PORT=1", "RAILS_MAX_THREADS=98", "SHARD=1 of 4",
@@ -121,7 +121,7 @@ func TestPlaceEnvironment(t *testing.T) {
 	if got := tcp.environ(inherited, options); !slices.Equal(got, want) {
 		t.Errorf("tcp: got %q\nwant %q", got, want)
 	}
-	unix := place{network: "unix", address: "/run/w", metricsPort: 9101, worker: "worker-2", number: 1, slots: 5}
+	unix := endpoint{network: "unix", address: "/run/w", metricsPort: 9101, worker: "worker-2", number: 1, slots: 5}
 	want = append([]string{
 		"PATH=/bin", "PORTAL=x", "RAILS_MAX_THREADS=99",
 		"ME=worker-2 at unix:/run/w", "RAILS_MAX_THREADS=98", "SHARD=1 of 4",

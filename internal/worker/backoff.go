@@ -7,9 +7,9 @@ const (
 	backOffMax   = 30 * time.Second
 	// backOffSpread keeps workers that died together from restarting together.
 	backOffSpread = 0.2
-	// steadyLife is how long a worker must have been ready for its exits before to be
+	// steadyAfter is how long a worker must have been ready for its exits before to be
 	// forgotten.
-	steadyLife = 60 * time.Second
+	steadyAfter = 60 * time.Second
 	// loopExits exits within loopWindow are a crash loop.
 	loopExits  = 5
 	loopWindow = 60 * time.Second
@@ -31,7 +31,7 @@ type backOff struct {
 // A process that never became ready does not count as steady however long it ran:
 // otherwise a boot timeout of a minute would be retried without any back-off.
 func (b *backOff) exited(now, served time.Duration, chance float64) time.Duration {
-	if served >= steadyLife {
+	if served >= steadyAfter {
 		*b = backOff{}
 	}
 	b.inARow++

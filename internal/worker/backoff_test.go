@@ -30,7 +30,7 @@ func TestBackOffDoublesToItsMaximum(t *testing.T) {
 	}
 }
 
-// A life of 60 s after readiness makes the past forgotten, a shorter one not.
+// A process of 60 s after readiness makes the past forgotten, a shorter one not.
 func TestBackOffForgetsAfterASteadyLife(t *testing.T) {
 	var b backOff
 	for range 8 {
@@ -40,13 +40,13 @@ func TestBackOffForgetsAfterASteadyLife(t *testing.T) {
 		t.Error("8 exits at once are no crash loop")
 	}
 	if got := b.exited(time.Minute, 60*time.Second-1, 0.5); got != 25600*time.Millisecond {
-		t.Errorf("after a life just too short: %v, want 25.6s", got)
+		t.Errorf("after a process just too short: %v, want 25.6s", got)
 	}
 	if got := b.exited(3*time.Minute, 60*time.Second, 0.5); got != 100*time.Millisecond {
-		t.Errorf("after a steady life: %v, want 100ms", got)
+		t.Errorf("after a steady process: %v, want 100ms", got)
 	}
 	if b.looping {
-		t.Error("still a crash loop after a steady life")
+		t.Error("still a crash loop after a steady process")
 	}
 }
 
@@ -75,7 +75,7 @@ func TestCrashLoopNeedsFiveExitsInAMinute(t *testing.T) {
 	}
 }
 
-// Waits of 30 s make exits rare; the crash loop is over only with a steady life.
+// Waits of 30 s make exits rare; the crash loop is over only with a steady process.
 func TestCrashLoopLastsThroughLongWaits(t *testing.T) {
 	var b backOff
 	var now time.Duration
@@ -83,6 +83,6 @@ func TestCrashLoopLastsThroughLongWaits(t *testing.T) {
 		now += b.exited(now, 0, 0.5)
 	}
 	if !b.looping {
-		t.Error("a worker that never lives left its crash loop")
+		t.Error("a worker that is never ready left its crash loop")
 	}
 }

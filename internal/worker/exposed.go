@@ -15,9 +15,9 @@ const sharedEvery = 500 * time.Millisecond
 // warnIfExposed warns once that a worker listens on more than the loopback address that
 // it was given. The worker serves all the same: in a container that may be intended, and
 // many servers cannot do otherwise.
-func (w *worker) warnIfExposed(l *life) {
-	given, err := netip.ParseAddrPort(l.place.address)
-	if l.place.network != "tcp" || err != nil {
+func (w *worker) warnIfExposed(l *process) {
+	given, err := netip.ParseAddrPort(l.endpoint.address)
+	if l.endpoint.network != "tcp" || err != nil {
 		return
 	}
 	for _, on := range listensOn(l.group) {
@@ -27,7 +27,7 @@ func (w *worker) warnIfExposed(l *life) {
 		}
 		w.s.exposedOnce.Do(func() {
 			w.log.Warn("worker listens beyond this machine: others can reach it past cabrank's queue and limits; have it listen on its address alone",
-				"listens_on", on, "address", l.place.address)
+				"listens_on", on, "address", l.endpoint.address)
 		})
 	}
 }
@@ -44,7 +44,7 @@ func (s *Supervisor) warnIfShared(now time.Time) {
 	}
 	var groups []int
 	names := make(map[int]string)
-	for _, w := range s.places() {
+	for _, w := range s.allWorkers() {
 		if status := w.board.read(); status.PID != 0 {
 			groups, names[status.PID] = append(groups, status.PID), status.Name
 		}

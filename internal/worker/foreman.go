@@ -13,25 +13,25 @@ const foremanTick = time.Second
 // before it is given up.
 const maxRollEnds = 3
 
-// foreman decides which places have a process: it starts and retires tenures as
+// foreman decides which places have a process: it starts and retires occupancies as
 // the plan says, and carries out one operation (a roll, a replacement) at a
 // time.
 //
 // Concurrency: everything belongs to the goroutine of run. Others hand it
 // functions through Supervisor.orders, and read what show publishes.
 type foreman struct {
-	s          *Supervisor
-	wanted     int
-	tenures    map[int]*tenure // by number of the place
-	lastTenure uint64
-	generation int      // the newest
-	good       *version // the version of new processes outside an operation
-	op         *operation
-	outage     bool // the last value of Registry.Outage
-	frozen     bool // no operation begins any more
-	recycling  recycling
-	last       Outcome      // of the last operation
-	over       []*operation // operations that have ended and are not answered yet
+	s             *Supervisor
+	wanted        int
+	occupancies   map[int]*occupancy // by number of the place
+	lastOccupancy uint64
+	generation    int      // the newest
+	good          *version // the version of new processes outside an operation
+	op            *operation
+	outage        bool // the last value of Registry.Outage
+	frozen        bool // no operation begins any more
+	recycling     recycling
+	last          Outcome      // of the last operation
+	over          []*operation // operations that have ended and are not answered yet
 }
 
 // version is the options of the processes of one generation.
@@ -40,10 +40,10 @@ type version struct {
 	options    *Options
 }
 
-// tenure is the use of a place by processes of one version, one after the other, from
+// occupancy is the use of a place by processes of one version, one after the other, from
 // the start of the first to the end of the last. The foreman makes it, and the goroutine
 // of worker.run carries it out.
-type tenure struct {
+type occupancy struct {
 	// Set when it is made.
 	number  uint64
 	version *version
@@ -61,21 +61,21 @@ type tenure struct {
 	cut int // calls that did not end in time and were cut
 
 	// Owned by the foreman.
-	retiring bool
-	hurried  bool
-	hopeless bool
-	wasReady bool
+	retiring     bool
+	hurried      bool
+	failedUpdate bool
+	wasReady     bool
 }
 
 func newForeman(s *Supervisor) *foreman {
 	settings := s.settings()
-	f := &foreman{s: s, wanted: settings.Count, tenures: make(map[int]*tenure), generation: 1}
+	f := &foreman{s: s, wanted: settings.Count, occupancies: make(map[int]*occupancy), generation: 1}
 	f.good = &version{1, settings}
 	f.show(nil)
 	return f
 }
 
-// run is the foreman's life. It ends with Stop.
+// run is the foreman's goroutine. It ends with Stop.
 func (f *foreman) run() {
 	tick := time.NewTicker(foremanTick)
 	defer tick.Stop()
@@ -102,12 +102,12 @@ func (f *foreman) run() {
 
 // work does all that is due now.
 func (f *foreman) work() {
-	seats, op := f.look(), f.op
-	if f.follow(seats); f.op != op {
-		seats = f.look() // the new processes of a failed operation have to go
+	places, op := f.look(), f.op
+	if f.follow(places); f.op != op {
+		places = f.look() // the new processes of a failed operation have to go
 	}
 	p := f.plan()
-	due := p.next(seats)
+	due := p.next(places)
 	for _, number := range due.retire {
 		f.retire(number)
 	}
@@ -115,12 +115,12 @@ func (f *foreman) work() {
 		f.start(number, nil)
 	}
 	if len(due.start)+len(due.retire) > 0 {
-		seats = f.look()
+		places = f.look()
 	}
-	f.finish(p, seats)
-	f.recycle(p, seats)
-	f.show(seats)
-	if all := outage(seats); all != f.outage {
+	f.finish(p, places)
+	f.recycle(p, places)
+	f.show(places)
+	if all := outage(places); all != f.outage {
 		f.outage = all
 		f.s.options.Rank.Outage(all)
 	}
@@ -135,19 +135,19 @@ func (o *Options) plan(wanted int) plan {
 }
 
 // look reads the state of all places.
-func (f *foreman) look() []seat {
-	workers := f.s.places()
-	seats := make([]seat, len(workers))
+func (f *foreman) look() []place {
+	workers := f.s.allWorkers()
+	places := make([]place, len(workers))
 	for number, w := range workers {
-		seats[number] = f.seat(number, w.board.read())
+		places[number] = f.placeOf(number, w.board.read())
 	}
-	return seats
+	return places
 }
 
-// seat returns one place as the plan sees it.
-func (f *foreman) seat(number int, status Status) seat {
-	s := seat{number: number}
-	t := f.tenures[number]
+// placeOf returns one place as the plan sees it.
+func (f *foreman) placeOf(number int, status Status) place {
+	s := place{number: number}
+	t := f.occupancies[number]
 	if t != nil && status.State == Vacant {
 		f.leave(number, t)
 		t = nil
@@ -155,52 +155,52 @@ func (f *foreman) seat(number int, status Status) seat {
 	if t == nil {
 		return s
 	}
-	s.tenure, s.retiring = t.number, t.retiring
+	s.occupancy, s.retiring = t.number, t.retiring
 	s.ready = status.State == Ready && !t.retiring
 	s.looping = status.State == CrashLoop
 	s.lost = status.State == BackOff || s.looping
-	s.doubtful = t.version.generation > f.good.generation && f.op == nil
-	if s.doubtful && s.lost && !t.retiring {
-		t.hopeless = true // its successor runs the version before
+	s.ofFailedUpdate = t.version.generation > f.good.generation && f.op == nil
+	if s.ofFailedUpdate && s.lost && !t.retiring {
+		t.failedUpdate = true // its successor runs the version before
 	}
-	s.hopeless = t.hopeless
+	s.failedUpdate = t.failedUpdate
 	if f.op != nil {
-		s.young = t.number >= f.op.first
-		s.stale = f.op.replaces(number, t)
+		s.isNew = t.number >= f.op.first
+		s.outdated = f.op.replaces(number, t)
 	}
 	return s
 }
 
-// leave removes a tenure that has ended.
-func (f *foreman) leave(number int, t *tenure) {
-	delete(f.tenures, number)
+// leave removes a occupancy that has ended.
+func (f *foreman) leave(number int, t *occupancy) {
+	delete(f.occupancies, number)
 	if f.op != nil && f.op.replaces(number, t) {
 		f.op.cut += t.cut
 	}
 }
 
-// start gives a vacant place to a new tenure. first gets the result of the first exec.
+// start gives a vacant place to a new occupancy. first gets the result of the first exec.
 func (f *foreman) start(number int, first chan<- error) {
-	w := f.s.place(number)
+	w := f.s.workerAt(number)
 	v := f.good
 	if f.op != nil {
 		v = f.op.version
 		f.op.tell(Progress{Step: StepStart, Worker: w.name})
 	}
-	f.lastTenure++
-	t := &tenure{number: f.lastTenure, version: v, leave: make(chan struct{}), hurry: make(chan struct{})}
+	f.lastOccupancy++
+	t := &occupancy{number: f.lastOccupancy, version: v, leave: make(chan struct{}), hurry: make(chan struct{})}
 	t.ended = ends(w.board.read())
-	f.tenures[number] = t
+	f.occupancies[number] = t
 	w.occupy(t)
 	f.s.running.Go(func() { w.run(t, first) })
 }
 
-// retire ends a tenure.
+// retire ends a occupancy.
 func (f *foreman) retire(number int) {
-	t, w := f.tenures[number], f.s.place(number)
+	t, w := f.occupancies[number], f.s.workerAt(number)
 	t.retiring, t.reason = true, ReasonScale
 	switch {
-	case t.hopeless:
+	case t.failedUpdate:
 		t.reason, t.force = ReasonFailed, true
 	case f.op != nil && f.op.replaces(number, t):
 		t.reason, t.force = f.op.reason, f.op.force
@@ -228,9 +228,9 @@ func ends(status Status) (n int) {
 }
 
 // show publishes the overview.
-func (f *foreman) show(seats []seat) {
+func (f *foreman) show(places []place) {
 	o := Overview{Wanted: f.wanted, Generation: f.generation, Last: f.last}
-	o.Settled = f.op == nil && f.plan().settled(seats)
+	o.Settled = f.op == nil && f.plan().settled(places)
 	if op := f.op; op != nil {
 		o.Operation, o.Done, o.Total, o.Step, o.Began, o.Cut = op.reason.String(), op.done, op.total, op.step, op.began, op.cut
 	}

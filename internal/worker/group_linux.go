@@ -41,10 +41,10 @@ func allStopped(pids []int) bool {
 	return stopped
 }
 
-// deserted reports whether none of pids is a living process of the group. It is false
+// listenerGone reports whether none of pids is a living process of the group. It is false
 // where /proc does not even show the leader, which is not reaped yet, and while the
 // leader is ending, which is reported by itself.
-func deserted(group int, pids []int) bool {
+func listenerGone(group int, pids []int) bool {
 	if isUnseen(group) || isEnding(group) {
 		return false
 	}

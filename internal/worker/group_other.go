@@ -12,8 +12,8 @@ func groupAlive(group int) bool {
 // allStopped is always false: only Linux has /proc/PID/stat.
 func allStopped([]int) bool { return false }
 
-// deserted is always false, as allStopped.
-func deserted(int, []int) bool { return false }
+// listenerGone is always false, as allStopped.
+func listenerGone(int, []int) bool { return false }
 
 // ticksPerSecond is not used here, but processGroup needs it.
 const ticksPerSecond = 100

@@ -52,7 +52,7 @@ const (
 // with its context.
 type prober struct {
 	group    int
-	place    place
+	endpoint endpoint
 	timeout  time.Duration
 	warmUp   WarmUp
 	asker    *check.Asker
@@ -64,14 +64,14 @@ type prober struct {
 }
 
 // newProber makes the prober of a process. The error is an address that is not valid.
-func (w *worker) newProber(l *life) (*prober, error) {
+func (w *worker) newProber(l *process) (*prober, error) {
 	o := w.s.settings()
 	asker, err := check.Open(check.Options{
-		Network: l.place.network, Address: l.place.address,
+		Network: l.endpoint.network, Address: l.endpoint.address,
 		Interval: o.HealthInterval, Timeout: o.HealthTimeout, Redial: bootPollMax, Work: w.activity,
 	})
 	return &prober{
-		group: l.group, place: l.place, timeout: o.HealthTimeout, warmUp: w.tenure.version.options.WarmUp,
+		group: l.group, endpoint: l.endpoint, timeout: o.HealthTimeout, warmUp: w.occupancy.version.options.WarmUp,
 		asker: asker, orders: make(chan order, 1), findings: l.findings,
 	}, err
 }
@@ -117,17 +117,17 @@ func (p *prober) boot(ctx context.Context) bool {
 // SERVING of a stranger must not count (R19).
 func (p *prober) look(ctx context.Context) finding {
 	dialer := net.Dialer{Timeout: p.timeout}
-	conn, err := dialer.DialContext(ctx, p.place.network, p.place.address)
+	conn, err := dialer.DialContext(ctx, p.endpoint.network, p.endpoint.address)
 	if errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, fs.ErrNotExist) {
 		p.absent = true
-		return failed("nothing listens on " + p.place.told())
+		return failed("nothing listens on " + p.endpoint.told())
 	}
 	if err != nil {
 		return failed(err.Error())
 	}
 	// Only the answer to the connect mattered.
 	_ = conn.Close()
-	owners, err := listenerOwners(p.group, p.place.network, p.place.address)
+	owners, err := listenerOwners(p.group, p.endpoint.network, p.endpoint.address)
 	blind := errors.Is(err, errBlind)
 	if err != nil && !blind {
 		f := failed(err.Error())
@@ -143,7 +143,7 @@ func (p *prober) look(ctx context.Context) finding {
 }
 
 // ask orders the health question if it is due and none is under way.
-func (w *worker) ask(l *life, now time.Time) {
+func (w *worker) ask(l *process, now time.Time) {
 	if !l.asking && !l.waiting && !l.stopped && l.prober.asker.Due(l.last, l.judge.IsUrgent()) {
 		l.asking, l.asked = true, now
 		l.prober.orders <- askIt // the prober waits for an order

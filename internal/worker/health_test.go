@@ -48,7 +48,7 @@ func probe(t *testing.T) (p *patient, serve func()) {
 	}
 	p = &patient{health: grpchealth.NewServer(), findings: make(chan finding)}
 	p.prober = &prober{
-		group: unix.Getpgrp(), place: place{network: "unix", address: path}, timeout: 2 * time.Second,
+		group: unix.Getpgrp(), endpoint: endpoint{network: "unix", address: path}, timeout: 2 * time.Second,
 		asker: asker, orders: make(chan order, 1), findings: p.findings,
 	}
 	server := grpc.NewServer()
@@ -103,7 +103,7 @@ func TestProberFindsAMuteListener(t *testing.T) {
 	if v := p.next(t); !strings.HasPrefix(v.Reason, "nothing listens on ") {
 		t.Fatalf("before it listens: %+v", v)
 	}
-	listener, err := net.Listen("unix", p.prober.place.address)
+	listener, err := net.Listen("unix", p.prober.endpoint.address)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -129,7 +129,7 @@ func TestProberDoesAsItIsTold(t *testing.T) {
 	for f.Said != health.Serving {
 		f = p.next(t)
 	}
-	w, l := new(worker), &life{prober: p.prober, stopped: true}
+	w, l := new(worker), &process{prober: p.prober, stopped: true}
 	now := time.Now()
 	w.ask(l, now)
 	if l.asking {

@@ -181,7 +181,7 @@ func (h *hookRunner) watch(ctx context.Context, cmd *exec.Cmd) error {
 			return fmt.Errorf("%w, but does not die of KILL", cut)
 		}
 	}
-	state := bury(cmd, h.reaper, h.leash)
+	state := cleanUpGroup(cmd, h.reaper, h.leash)
 	switch {
 	case cut != nil:
 		return cut
@@ -193,8 +193,8 @@ func (h *hookRunner) watch(ctx context.Context, cmd *exec.Cmd) error {
 
 // hook starts the worker's hook with a name, or returns nil if it is not configured.
 // pid is 0 without a process.
-func (w *worker) hook(name string, at place, environ []string, pid int) *hookRun {
-	hooks := &w.tenure.version.options.Hooks
+func (w *worker) hook(name string, at endpoint, environ []string, pid int) *hookRun {
+	hooks := &w.occupancy.version.options.Hooks
 	command := map[string][]string{
 		beforeStart: hooks.BeforeStart, afterReady: hooks.AfterReady, beforeStop: hooks.BeforeStop,
 	}[name]
@@ -209,13 +209,13 @@ func (w *worker) hook(name string, at place, environ []string, pid int) *hookRun
 }
 
 // hookBeforeStart runs the hook and returns how it failed; errStopping if Stop or
-// the end of the tenure came first.
-func (w *worker) hookBeforeStart(at place, environ []string) error {
+// the end of the occupancy came first.
+func (w *worker) hookBeforeStart(at endpoint, environ []string) error {
 	run := w.hook(beforeStart, at, environ, 0)
 	if run == nil {
 		return nil
 	}
-	if w.awaitHook(run, w.s.stopping, w.tenure.leave) {
+	if w.awaitHook(run, w.s.stopping, w.occupancy.leave) {
 		return errStopping
 	}
 	return run.err
@@ -223,8 +223,8 @@ func (w *worker) hookBeforeStart(at place, environ []string) error {
 
 // hookAfterReady starts the hook of a process that has become ready for the
 // first time. abandon ends it.
-func (w *worker) hookAfterReady(l *life) {
-	l.hook = w.hook(afterReady, l.place, l.environ, l.group)
+func (w *worker) hookAfterReady(l *process) {
+	l.hook = w.hook(afterReady, l.endpoint, l.environ, l.group)
 	if run := l.hook; run != nil {
 		w.s.helpers.Go(func() {
 			<-run.ended
@@ -235,11 +235,11 @@ func (w *worker) hookAfterReady(l *life) {
 
 // hookBeforeStop runs the hook of a process that is about to get TERM, if the process
 // has been ready and lives.
-func (w *worker) hookBeforeStop(l *life) {
+func (w *worker) hookBeforeStop(l *process) {
 	if l.readyAt.IsZero() || l.gone() {
 		return
 	}
-	run := w.hook(beforeStop, l.place, l.environ, l.group)
+	run := w.hook(beforeStop, l.endpoint, l.environ, l.group)
 	if run == nil {
 		return
 	}

@@ -75,9 +75,9 @@ func wasKilled(state *os.ProcessState) bool {
 }
 
 // ended returns how a process has ended, after its cleanup.
-func (w *worker) ended(l *life, state *os.ProcessState) ending {
+func (w *worker) ended(l *process, state *os.ProcessState) ending {
 	end := ending{cause: l.cause(state), how: l.how(state)}
-	if l.doomed || !wasKilled(state) {
+	if l.killed || !wasKilled(state) {
 		return end
 	}
 	switch oom, known := w.s.ooms.killed(); {

@@ -16,14 +16,14 @@ import (
 // Concurrency: owned by the foreman, except for the channels and err.
 type operation struct {
 	reason  Reason
-	first   uint64 // it has started the tenures from this number on
+	first   uint64 // it has started the occupancies from this number on
 	only    int    // the place that is replaced, everyPlace for all
 	force   bool
 	version *version
 	began   time.Time
 
 	most  int // the largest number of workers that existed or were wanted: it sets the time limit
-	total int // tenures to replace
+	total int // occupancies to replace
 	done  int // of these, the ones that have ended
 	cut   int // calls of these that did not end in time
 	step  string
@@ -49,8 +49,8 @@ func (op *operation) isRoll() bool { return op.only == everyPlace }
 // isRecycling reports whether cabrank itself has begun the operation.
 func (op *operation) isRecycling() bool { return op.reason >= ReasonCalls }
 
-// replaces reports whether the operation replaces the tenure at a place.
-func (op *operation) replaces(number int, t *tenure) bool {
+// replaces reports whether the operation replaces the occupancy at a place.
+func (op *operation) replaces(number int, t *occupancy) bool {
 	return t.number < op.first && (op.isRoll() || op.only == number)
 }
 
@@ -73,12 +73,12 @@ func (op *operation) tellCut(tell func(Progress)) {
 
 // begin starts an operation.
 func (f *foreman) begin(op *operation) {
-	op.first = f.lastTenure + 1
+	op.first = f.lastOccupancy + 1
 	op.began = time.Now()
-	op.most = len(f.tenures)
+	op.most = len(f.occupancies)
 	op.progress, op.over = make(chan Progress, maxProgress), make(chan struct{})
 	f.op = op
-	for number, t := range f.tenures {
+	for number, t := range f.occupancies {
 		t.wasReady = false
 		if !t.retiring && op.replaces(number, t) {
 			op.total++
@@ -94,7 +94,7 @@ func (f *foreman) begin(op *operation) {
 // hurry ends the wait for the calls of the workers that an operation replaces.
 func (f *foreman) hurry(op *operation) {
 	op.force = true
-	for number, t := range f.tenures {
+	for number, t := range f.occupancies {
 		if t.retiring && !t.hurried && op.replaces(number, t) {
 			t.hurried = true
 			close(t.hurry)
@@ -103,30 +103,30 @@ func (f *foreman) hurry(op *operation) {
 }
 
 // follow notes the progress of the operation, and gives it up if it makes none.
-func (f *foreman) follow(seats []seat) {
+func (f *foreman) follow(places []place) {
 	op := f.op
 	if op == nil {
 		return
 	}
 	op.most = max(op.most, f.wanted)
 	if limit := f.s.rollLimit(op.most); time.Since(op.began) > limit {
-		f.fail(fmt.Errorf("not all are replaced after %v, which is given up: %s", limit, f.waitsFor(seats)))
+		f.fail(fmt.Errorf("not all are replaced after %v, which is given up: %s", limit, f.waitsFor(places)))
 		return
 	}
 	left, ended := 0, 0
-	for _, s := range seats {
-		t := f.tenures[s.number]
+	for _, s := range places {
+		t := f.occupancies[s.number]
 		switch {
 		case t == nil:
 		case op.replaces(s.number, t):
 			left++
-		case s.young:
+		case s.isNew:
 			if s.ready && !t.wasReady {
 				t.wasReady = true
-				op.tell(Progress{Step: StepReady, Worker: f.s.place(s.number).name})
+				op.tell(Progress{Step: StepReady, Worker: f.s.workerAt(s.number).name})
 			}
-			n, hopeless, how := f.troubles(s.number, t)
-			if ended += n; n > 0 && ended >= maxRollEnds || hopeless && !t.wasReady {
+			n, noUse, how := f.troubles(s.number, t)
+			if ended += n; n > 0 && ended >= maxRollEnds || noUse && !t.wasReady {
 				f.fail(f.notReady(s.number, how))
 				return
 			}
@@ -138,33 +138,33 @@ func (f *foreman) follow(seats []seat) {
 	}
 }
 
-// troubles returns how many processes of a tenure have ended by themselves, how the
+// troubles returns how many processes of a occupancy have ended by themselves, how the
 // last one did, and whether another one would not help either: because the last was not
 // ready in time or could not be made.
-func (f *foreman) troubles(number int, t *tenure) (n int, hopeless bool, how string) {
-	status := f.s.place(number).board.read()
+func (f *foreman) troubles(number int, t *occupancy) (n int, noUse bool, how string) {
+	status := f.s.workerAt(number).board.read()
 	if n = ends(status) - t.ended; n == 0 {
 		return 0, false, ""
 	}
-	hopeless = status.LastCause == CauseBootTimeout || status.LastCause == CauseExecFailed
-	return n, hopeless, fmt.Sprintf("%s (%s)", status.LastCause, status.LastExit)
+	noUse = status.LastCause == CauseBootTimeout || status.LastCause == CauseExecFailed
+	return n, noUse, fmt.Sprintf("%s (%s)", status.LastCause, status.LastExit)
 }
 
 // notReady is the error when the spare worker of an operation does not get ready.
 func (f *foreman) notReady(number int, how string) error {
-	spare := f.s.place(number).name
+	spare := f.s.workerAt(number).name
 	if f.op.isRoll() {
 		return fmt.Errorf("the new workers do not get ready, the others go on: %s: %s", spare, how)
 	}
-	return fmt.Errorf("the spare worker does not get ready, %s goes on: %s: %s", f.s.place(f.op.only).name, spare, how)
+	return fmt.Errorf("the spare worker does not get ready, %s goes on: %s: %s", f.s.workerAt(f.op.only).name, spare, how)
 }
 
 // waitsFor names the places that an operation waits for, with their states.
-func (f *foreman) waitsFor(seats []seat) string {
+func (f *foreman) waitsFor(places []place) string {
 	var names []string
-	for _, s := range seats {
-		if s.tenure != 0 && (s.stale || !s.ready) {
-			w := f.s.place(s.number)
+	for _, s := range places {
+		if s.occupancy != 0 && (s.outdated || !s.ready) {
+			w := f.s.workerAt(s.number)
 			names = append(names, w.name+" is "+w.board.read().State.String())
 		}
 	}
@@ -175,9 +175,9 @@ func (f *foreman) waitsFor(seats []seat) string {
 // ended.
 func (f *foreman) fail(why error) {
 	op := f.op
-	for _, t := range f.tenures {
+	for _, t := range f.occupancies {
 		if t.number >= op.first && !t.retiring && !t.wasReady {
-			t.hopeless = true
+			t.failedUpdate = true
 		}
 	}
 	f.s.options.Logger.Error("replacing workers stopped", "reason", op.reason.String(), "replaced", op.done, "of", op.total, "calls_cut", op.cut, "error", why)
@@ -185,8 +185,8 @@ func (f *foreman) fail(why error) {
 }
 
 // finish ends an operation that has nothing left to do.
-func (f *foreman) finish(p plan, seats []seat) {
-	if f.op == nil || !p.settled(seats) {
+func (f *foreman) finish(p plan, places []place) {
+	if f.op == nil || !p.settled(places) {
 		return
 	}
 	if f.op.isRoll() {

@@ -24,7 +24,7 @@ const quietAfter = 10 * time.Second
 
 // hintIfQuiet logs once why the output of a worker that has written nothing may be held
 // back. Linux only: other systems do not tell which program a process runs.
-func (w *worker) hintIfQuiet(l *life, now time.Time) {
+func (w *worker) hintIfQuiet(l *process, now time.Time) {
 	if l.served(now) < quietAfter || l.wrote.Swap(true) {
 		return
 	}
@@ -150,8 +150,8 @@ func wrap(by speaker, text []byte, now time.Time) []byte {
 
 // splitter cuts a stream into lines.
 type splitter struct {
-	held []byte // the beginning of a line, less than maxLine
-	line func([]byte)
+	partial []byte // the beginning of a line, less than maxLine
+	line    func([]byte)
 }
 
 // write takes the next part of the stream.
@@ -162,32 +162,32 @@ func (s *splitter) write(part []byte) {
 		if !whole {
 			end = len(part)
 		}
-		if room := maxLine - len(s.held); end > room {
-			s.held = append(s.held, part[:room]...)
+		if room := maxLine - len(s.partial); end > room {
+			s.partial = append(s.partial, part[:room]...)
 			part = part[room:]
 			s.emit()
 			continue
 		}
-		s.held = append(s.held, part[:end]...)
+		s.partial = append(s.partial, part[:end]...)
 		if !whole {
 			return
 		}
 		part = part[end+1:]
-		s.held = bytes.TrimSuffix(s.held, []byte{'\r'})
+		s.partial = bytes.TrimSuffix(s.partial, []byte{'\r'})
 		s.emit()
 	}
 }
 
 // flush ends a line that has no end.
 func (s *splitter) flush() {
-	if len(s.held) > 0 {
+	if len(s.partial) > 0 {
 		s.emit()
 	}
 }
 
 func (s *splitter) emit() {
-	s.line(s.held)
-	s.held = s.held[:0]
+	s.line(s.partial)
+	s.partial = s.partial[:0]
 }
 
 // deadlineReader is the part of *os.File that a pump needs.

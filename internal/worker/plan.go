@@ -2,18 +2,18 @@ package worker
 
 import "sort"
 
-// seat is a place as the plan sees it.
-type seat struct {
-	number   int    // from 0
-	tenure   uint64 // number of its tenure, counted over all places; 0: the place is vacant
-	ready    bool   // takes calls
-	retiring bool   // drains or stops for good
-	lost     bool   // has no process that could become ready soon: back-off, crash loop
-	looping  bool   // is in a crash loop
-	stale    bool   // is to be replaced
-	young    bool   // was started by the replacement under way
-	doubtful bool   // runs the version of a roll that was given up
-	hopeless bool   // goes at once: the roll that started it was given up, and it does not serve
+// place is the state of one place, for the plan.
+type place struct {
+	number         int    // from 0
+	occupancy      uint64 // number of its occupancy, counted over all places; 0: the place is vacant
+	ready          bool   // takes calls
+	retiring       bool   // drains or stops for good
+	lost           bool   // has no process that could become ready soon: back-off, crash loop
+	looping        bool   // is in a crash loop
+	outdated       bool   // is to be replaced
+	isNew          bool   // was started by the replacement under way
+	ofFailedUpdate bool   // runs the version of a roll that was given up
+	failedUpdate   bool   // goes at once: the roll that started it was given up, and it does not serve
 }
 
 // plan is how many processes are wanted and how fast they may change. Its methods decide
@@ -37,16 +37,16 @@ type steps struct {
 // It keeps these promises: there are at most wanted + surge processes, draining ones
 // included; at most draining of them leave at a time; a ready one leaves only if
 // minReady stay, and in a replacement only once its spare is ready.
-func (p plan) next(seats []seat) steps {
-	c := census(seats)
-	retire := p.leavers(seats, c)
+func (p plan) next(places []place) steps {
+	c := census(places)
+	retire := p.leavers(places, c)
 	for _, number := range retire {
-		c.leave(seatOf(seats, number))
+		c.leave(placeAt(places, number))
 	}
-	return steps{start: p.starters(seats, c), retire: retire}
+	return steps{start: p.starters(places, c), retire: retire}
 }
 
-// count is the numbers that a plan needs of all seats together.
+// count is the numbers that a plan needs of all places together.
 type count struct {
 	occupied int // processes, or places about to have one
 	staying  int // occupied and not retiring
@@ -57,10 +57,10 @@ type count struct {
 	proven   int // young and ready
 }
 
-func census(seats []seat) (c count) {
-	for _, s := range seats {
+func census(places []place) (c count) {
+	for _, s := range places {
 		switch {
-		case s.tenure == 0:
+		case s.occupancy == 0:
 			continue
 		case s.retiring:
 			c.leaving++
@@ -73,34 +73,34 @@ func census(seats []seat) (c count) {
 	return c
 }
 
-// enter counts a staying seat in (by 1) or out (by -1).
-func (c *count) enter(s seat, by int) {
+// enter counts a staying place in (by 1) or out (by -1).
+func (c *count) enter(s place, by int) {
 	if s.ready {
 		c.ready += by
 	}
-	if s.stale || s.hopeless {
+	if s.outdated || s.failedUpdate {
 		return
 	}
 	c.fresh += by
 	switch {
-	case s.young && s.ready:
+	case s.isNew && s.ready:
 		c.proven += by
-	case s.young:
+	case s.isNew:
 		c.unready += by
 	}
 }
 
-// leave notes that a staying seat begins to leave.
-func (c *count) leave(s seat) {
+// leave notes that a staying place begins to leave.
+func (c *count) leave(s place) {
 	c.staying--
 	c.leaving++
 	c.enter(s, -1)
 }
 
-// leavers chooses the seats that begin to leave.
-func (p plan) leavers(seats []seat, c count) []int {
+// leavers chooses the places that begin to leave.
+func (p plan) leavers(places []place, c count) []int {
 	var chosen []int
-	for _, s := range leavingOrder(seats) {
+	for _, s := range leavingOrder(places) {
 		if p.mayLeave(s, c) {
 			chosen = append(chosen, s.number)
 			c.leave(s)
@@ -109,28 +109,28 @@ func (p plan) leavers(seats []seat, c count) []int {
 	return chosen
 }
 
-// leavingOrder returns the staying seats in the order in which they would leave:
-// seats that do not serve before those that do, seats to be replaced before surplus
+// leavingOrder returns the staying places in the order in which they would leave:
+// places that do not serve before those that do, places to be replaced before surplus
 // ones, and high numbers before low ones, except in a replacement, where people expect
 // the first to be first.
-func leavingOrder(seats []seat) []seat {
-	var order []seat
-	for _, s := range seats {
-		if s.tenure != 0 && !s.retiring {
+func leavingOrder(places []place) []place {
+	var order []place
+	for _, s := range places {
+		if s.occupancy != 0 && !s.retiring {
 			order = append(order, s)
 		}
 	}
-	rank := func(s seat) int {
+	rank := func(s place) int {
 		switch {
-		case s.hopeless:
+		case s.failedUpdate:
 			return 0
-		case s.stale && !s.ready:
+		case s.outdated && !s.ready:
 			return 1
-		case s.stale:
+		case s.outdated:
 			return 2
 		case !s.ready:
 			return 3
-		case s.doubtful:
+		case s.ofFailedUpdate:
 			return 4
 		}
 		return 5
@@ -140,7 +140,7 @@ func leavingOrder(seats []seat) []seat {
 		if by := rank(a) - rank(b); by != 0 {
 			return by < 0
 		}
-		if a.stale {
+		if a.outdated {
 			return a.number < b.number
 		}
 		return b.number < a.number
@@ -149,19 +149,19 @@ func leavingOrder(seats []seat) []seat {
 }
 
 // mayLeave reports whether s may begin to leave now.
-func (p plan) mayLeave(s seat, c count) bool {
+func (p plan) mayLeave(s place, c count) bool {
 	switch {
-	case s.hopeless:
+	case s.failedUpdate:
 		return true
 	case c.leaving >= p.draining:
 		return false
 	case s.ready && c.ready-1 < p.floor():
 		return false
-	case s.stale && p.surge == 0:
+	case s.outdated && p.surge == 0:
 		return c.unready == 0 && c.staying > p.wanted-p.draining
-	case s.stale && s.lost && c.proven > 0:
+	case s.outdated && s.lost && c.proven > 0:
 		return true // it serves nobody, and its place is needed
-	case s.stale:
+	case s.outdated:
 		// A worker that does not serve just now, after a crash, may serve again before
 		// a version that has never been ready.
 		return c.staying > p.wanted && (c.unready == 0 || !s.ready && c.proven > 0)
@@ -190,29 +190,29 @@ func (p plan) atOnce() int {
 }
 
 // starters chooses the places of new processes: the lowest vacant ones.
-func (p plan) starters(seats []seat, c count) []int {
+func (p plan) starters(places []place, c count) []int {
 	n := min(p.wanted-c.fresh, p.wanted+p.surge-c.occupied)
 	var chosen []int
 	for number := 0; len(chosen) < n; number++ {
-		if seatOf(seats, number).tenure == 0 {
+		if placeAt(places, number).occupancy == 0 {
 			chosen = append(chosen, number)
 		}
 	}
 	return chosen
 }
 
-// seatOf returns the seat with a number. A place beyond seats has never been used.
-func seatOf(seats []seat, number int) seat {
-	if number < len(seats) {
-		return seats[number]
+// placeAt returns the place with a number. A place beyond places has never been used.
+func placeAt(places []place, number int) place {
+	if number < len(places) {
+		return places[number]
 	}
-	return seat{number: number}
+	return place{number: number}
 }
 
 // outage reports whether all workers, at least one, are in a crash loop.
-func outage(seats []seat) (looping bool) {
-	for _, s := range seats {
-		if s.tenure != 0 && !s.looping {
+func outage(places []place) (looping bool) {
+	for _, s := range places {
+		if s.occupancy != 0 && !s.looping {
 			return false
 		}
 		looping = looping || s.looping
@@ -221,7 +221,7 @@ func outage(seats []seat) (looping bool) {
 }
 
 // settled reports whether the workers are as the plan wants them.
-func (p plan) settled(seats []seat) bool {
-	c := census(seats)
+func (p plan) settled(places []place) bool {
+	c := census(places)
 	return c.leaving == 0 && c.staying == p.wanted && c.fresh == p.wanted && c.unready == 0
 }

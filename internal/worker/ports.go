@@ -33,7 +33,7 @@ func (p *ports) close()      {}
 // port of a metrics page finds the page again as soon as possible. The check comes before
 // every exec, so a worker is never started on a port that is taken; listenerOwners finds a
 // process that takes the port between the check and the worker's bind.
-func (p *ports) claim(number, current int) (place, error) {
+func (p *ports) claim(number, current int) (endpoint, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.holder[current] == number {
@@ -49,12 +49,12 @@ func (p *ports) claim(number, current int) (place, error) {
 			return p.take(number, index), nil
 		}
 	}
-	return place{}, fmt.Errorf("port %d, or that of its metrics page, is taken, and no spare one is free from %d on", p.start+number, p.start+p.count)
+	return endpoint{}, fmt.Errorf("port %d, or that of its metrics page, is taken, and no spare one is free from %d on", p.start+number, p.start+p.count)
 }
 
-func (p *ports) take(number, index int) place {
+func (p *ports) take(number, index int) endpoint {
 	p.holder[index] = number
-	return place{
+	return endpoint{
 		index:       index,
 		network:     "tcp",
 		address:     p.at(index).String(),

@@ -79,8 +79,8 @@ func TestHookTakesTooLong(t *testing.T) {
 	if got := h.first().LastExit; got != "hook before_start: not over after 700ms, killed" {
 		t.Errorf("last exit %q", got)
 	}
-	beat := h.place(0).beat.Load()
-	h.eventually("beats", func() bool { return h.place(0).beat.Load() > beat+int64(time.Second) })
+	beat := h.workerAt(0).beat.Load()
+	h.eventually("beats", func() bool { return h.workerAt(0).beat.Load() > beat+int64(time.Second) })
 }
 
 // A hook that cannot be made is a fault of the configuration: Start says so.
@@ -225,12 +225,12 @@ func TestRunTime(t *testing.T) {
 	h.waitReady(2)
 	pids, began := h.pids(), time.Now()
 	h.rank.setWork(Work{InFlight: 1, Owed: began, Heard: began})
-	testkit.Eventually(t, 10*burnFor, "another process", func() bool {
+	testkit.Eventually(t, 10*computeFor, "another process", func() bool {
 		s := h.first()
 		return s.PID != pids["worker-1"] && s.PID != 0
 	})
 	killed := time.Now()
-	h.eventually("another look at the other", func() bool { return time.Since(killed) > burnEvery+2*tickEvery })
+	h.eventually("another look at the other", func() bool { return time.Since(killed) > cpuEvery+2*tickEvery })
 	h.rank.setWork(Work{})
 	if got := h.first().Restarts; got[CauseRunTime] != 1 || len(got) != 1 {
 		t.Errorf("restarts %v, want one for the run time", got)

@@ -151,5 +151,5 @@ func TestServerStaysAway(t *testing.T) {
 		t.Fatal(err)
 	}
 	h.waitState(NotServing)
-	h.eventually("another life", func() bool { s := h.first(); return s.Restarts[CauseBootTimeout] >= 1 && s.State == Ready })
+	h.eventually("another process", func() bool { s := h.first(); return s.Restarts[CauseBootTimeout] >= 1 && s.State == Ready })
 }

@@ -150,7 +150,7 @@ type odometer struct {
 	chance  float64 // for its limits, 0 to 1
 }
 
-func newOdometer(l *life) *odometer {
+func newOdometer(l *process) *odometer {
 	return &odometer{
 		group: l.group, readyAt: l.readyAt, boot: l.readyAt.Sub(l.began),
 		served: l.servedBefore, chance: rand.Float64(),
@@ -182,16 +182,16 @@ func (r *recycling) failed(now time.Time) {
 
 // recycle begins to replace one worker that has reached a limit, if no other replacement
 // is under way.
-func (f *foreman) recycle(p plan, seats []seat) {
+func (f *foreman) recycle(p plan, places []place) {
 	now, r := time.Now(), f.s.settings().Recycle
-	if r == (Recycle{}) || f.frozen || f.op != nil || now.Before(f.recycling.after) || now.Sub(f.recycling.replaced) < recycleGap || !p.settled(seats) {
+	if r == (Recycle{}) || f.frozen || f.op != nil || now.Before(f.recycling.after) || now.Sub(f.recycling.replaced) < recycleGap || !p.settled(places) {
 		return
 	}
 	weights := f.s.weights.Load()
 	var numbers []int
 	var candidates []candidate
-	for _, s := range seats {
-		w := f.s.place(s.number)
+	for _, s := range places {
+		w := f.s.workerAt(s.number)
 		o := w.odometer.Load()
 		if !s.ready || o == nil {
 			continue
@@ -214,7 +214,7 @@ func (f *foreman) recycle(p plan, seats []seat) {
 
 // replace begins to replace the worker of one place.
 func (f *foreman) replace(number int, reason Reason, w wear) {
-	f.s.place(number).log.Info("worker is recycled", "reason", reason.String(), "calls", w.calls,
+	f.s.workerAt(number).log.Info("worker is recycled", "reason", reason.String(), "calls", w.calls,
 		"age", w.age.Round(time.Second).String(), "memory", w.memory)
 	f.begin(&operation{reason: reason, only: number, version: f.good})
 	f.s.wake()

@@ -15,18 +15,18 @@ const (
 	pageLimit = 500 * time.Millisecond
 )
 
-// retire ends a process at the end of its tenure: it gets no new calls and finishes the
+// retire ends a process at the end of its occupancy: it gets no new calls and finishes the
 // calls that it has within the drain timeout, then the relay answers the rest, and the
 // process is ended. A process that exits meanwhile needs only its cleanup.
-func (w *worker) retire(l *life) {
+func (w *worker) retire(l *process) {
 	o := w.s.settings()
 	w.s.options.Rank.Down(w.name)
 	l.cancel() // no more health questions
 	w.enter(Draining)
 	calls := w.activity().InFlight
-	w.log.Info("worker draining", "pid", l.group, "reason", w.tenure.reason.String(), "calls", calls, "force", w.tenure.force)
-	if !w.tenure.force {
-		w.awaitCalls(l.exited, o.DrainTimeout, w.tenure.hurry)
+	w.log.Info("worker draining", "pid", l.group, "reason", w.occupancy.reason.String(), "calls", calls, "force", w.occupancy.force)
+	if !w.occupancy.force {
+		w.awaitCalls(l.exited, o.DrainTimeout, w.occupancy.hurry)
 	}
 	if l.gone() {
 		// The process has ended by itself: its connections die with it, and the relay
@@ -43,11 +43,11 @@ func (w *worker) retire(l *life) {
 	w.awaitCalls(l.exited, cutLimit, nil)
 	w.lastPage(l)
 	w.end(l)
-	w.tenure.cut = int(w.activity().Cuts - before)
+	w.occupancy.cut = int(w.activity().Cuts - before)
 }
 
 // lastPage requests the metrics page of the process once more.
-func (w *worker) lastPage(l *life) {
+func (w *worker) lastPage(l *process) {
 	ask := w.s.options.LastPage
 	if ask == nil || l.readyAt.IsZero() || l.gone() {
 		return
@@ -99,7 +99,7 @@ func (w *worker) awaitCalls(exited <-chan struct{}, limit time.Duration, hurry <
 // nothing of the group is left, unless the kernel holds it. The rest of the group keeps
 // its time when the leader exits first: npm and shells exit before the server that they
 // started has finished.
-func (w *worker) end(l *life) {
+func (w *worker) end(l *process) {
 	w.s.options.Rank.Down(w.name)
 	w.enter(Stopping)
 	w.hookBeforeStop(l)
@@ -127,7 +127,7 @@ func (w *worker) end(l *life) {
 			return
 		}
 		if exited == nil && (stuck != nil || !groupAlive(l.group)) {
-			state := w.bury(l)
+			state := w.cleanUp(l)
 			w.board.change(func(s *Status) { s.PID, s.LastExit = 0, state.String() })
 			return
 		}
@@ -135,7 +135,7 @@ func (w *worker) end(l *life) {
 }
 
 // killNow kills the group. The channel it returns fires when the time for that is up.
-func (w *worker) killNow(l *life) <-chan time.Time {
+func (w *worker) killNow(l *process) <-chan time.Time {
 	kill(l.group)
 	return time.After(killLimit)
 }

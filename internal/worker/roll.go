@@ -152,14 +152,14 @@ func (s *Supervisor) Replace(ctx context.Context, worker string, force bool, tel
 
 // isOf reports whether an operation replaces this one worker.
 func (s *Supervisor) isOf(op *operation, worker string) bool {
-	return !op.isRoll() && s.place(op.only).name == worker
+	return !op.isRoll() && s.workerAt(op.only).name == worker
 }
 
 // replacement returns an operation that replaces one worker.
 func (f *foreman) replacement(worker string, force bool) (*operation, error) {
-	for number, t := range f.tenures {
+	for number, t := range f.occupancies {
 		switch {
-		case f.s.place(number).name != worker:
+		case f.s.workerAt(number).name != worker:
 		case t.retiring:
 			return nil, fmt.Errorf("%s is ending already", worker)
 		default:
@@ -268,7 +268,7 @@ func (s *Supervisor) ScaleLimit(n int) time.Duration {
 
 // occupied is how many places have a worker.
 func (s *Supervisor) occupied() (n int) {
-	for _, w := range s.places() {
+	for _, w := range s.allWorkers() {
 		if w.board.read().State != Vacant {
 			n++
 		}

@@ -3,23 +3,23 @@ package worker
 import "time"
 
 const (
-	// burnFor is how long a worker must be seen to compute without a pause before it is
+	// computeFor is how long a worker must be seen to compute without a pause before it is
 	// ended for its run time. A handler that waits for answers computes only for
 	// moments.
-	burnFor = 6 * time.Second
-	// burnEvery is how often its CPU time is read meanwhile. Each time every process of
+	computeFor = 6 * time.Second
+	// cpuEvery is how often its CPU time is read meanwhile. Each time every process of
 	// the machine is looked at.
-	burnEvery = 2 * time.Second
-	// A worker computes if it used 1/burnPart of a processor since the last look. A
+	cpuEvery = 2 * time.Second
+	// A worker computes if it used 1/computePart of a processor since the last look. A
 	// thread that loops uses a whole one, and still an eighth where eight of them share
 	// it; a handler that waits, and a runtime's own threads, use some hundredths.
-	burnPart = 8
+	computePart = 8
 	// A worker is calm below 1/calmPart of a processor: a thread that loops gets more,
 	// except on a hopelessly overloaded machine. Between the two nothing is decided.
 	calmPart = 100
 )
 
-// burn is what a worker's goroutine remembers to decide whether its process computes
+// cpuWatch is what a worker's goroutine remembers to decide whether its process computes
 // for too long, in one of two cases:
 //
 //   - for a call that was sent to its end and has not been answered with a byte. A
@@ -29,19 +29,19 @@ const (
 //     run there, such a handler cannot be told from the work on them.
 //
 // The zero value has seen nothing.
-type burn struct {
-	since  time.Time // when the call was sent, or the last one ended; zero: neither
-	nobody bool      // the second case
-	from   time.Time // of the first look in a row that saw it compute; zero without one
-	last   time.Time // of the last look
-	ticks  int64     // CPU time of the group then
+type cpuWatch struct {
+	since     time.Time // when the call was sent, or the last one ended; zero: neither
+	forNobody bool      // the second case
+	from      time.Time // of the first look in a row that saw it compute; zero without one
+	last      time.Time // of the last look
+	ticks     int64     // CPU time of the group then
 
 	served uint64    // Work.Served at the last look
 	ended  time.Time // when that changed; zero if the worker has been calm since
 }
 
 // see takes in the evidence of the data plane.
-func (b *burn) see(work Work, now time.Time) {
+func (b *cpuWatch) see(work Work, now time.Time) {
 	if work.Served != b.served {
 		b.served, b.ended = work.Served, now
 	}
@@ -49,7 +49,7 @@ func (b *burn) see(work Work, now time.Time) {
 	if work.Answered.After(word) {
 		word = work.Answered
 	}
-	mute := !b.since.IsZero() && !b.nobody && word.Before(b.since)
+	mute := !b.since.IsZero() && !b.forNobody && word.Before(b.since)
 	switch {
 	case !work.Owed.IsZero():
 		if !mute || work.Owed.Before(b.since) {
@@ -65,31 +65,31 @@ func (b *burn) see(work Work, now time.Time) {
 	}
 }
 
-func (b *burn) begin(since time.Time, nobody bool) {
-	if !b.since.Equal(since) || b.nobody != nobody {
-		b.since, b.nobody, b.from, b.last = since, nobody, time.Time{}, time.Time{}
+func (b *cpuWatch) begin(since time.Time, nobody bool) {
+	if !b.since.Equal(since) || b.forNobody != nobody {
+		b.since, b.forNobody, b.from, b.last = since, nobody, time.Time{}, time.Time{}
 	}
 }
 
 // due reports whether the CPU time is to be read now: early enough for the limit, and
 // not too often.
-func (b *burn) due(limit time.Duration, now time.Time) bool {
-	wait := limit - burnFor
-	if b.nobody {
-		wait = burnEvery
+func (b *cpuWatch) due(limit time.Duration, now time.Time) bool {
+	wait := limit - computeFor
+	if b.forNobody {
+		wait = cpuEvery
 	}
-	return !b.since.IsZero() && now.Sub(b.since) >= wait && now.Sub(b.last) >= burnEvery
+	return !b.since.IsZero() && now.Sub(b.since) >= wait && now.Sub(b.last) >= cpuEvery
 }
 
 // look takes in the CPU time of the group, in clock ticks. If a process of the group has
 // ended the sum is less than before, and nothing is known of the time between.
-func (b *burn) look(ticks int64, now time.Time) {
+func (b *cpuWatch) look(ticks int64, now time.Time) {
 	used, all := ticks-b.ticks, int64(now.Sub(b.last)*ticksPerSecond/time.Second)
 	switch {
 	case b.last.IsZero():
-	case used < all/burnPart:
+	case used < all/computePart:
 		b.from = time.Time{}
-		if b.nobody && used >= 0 && used <= all/calmPart {
+		if b.forNobody && used >= 0 && used <= all/calmPart {
 			b.ended = time.Time{} // later computing has another cause
 		}
 	case b.from.IsZero():
@@ -99,26 +99,26 @@ func (b *burn) look(ticks int64, now time.Time) {
 }
 
 // over decides whether the worker is to be replaced: it owes an answer for
-// longer than the limit and has computed without a pause for burnFor, or it
+// longer than the limit and has computed without a pause for computeFor, or it
 // has computed for nobody all the time that the limit allows.
-func (b *burn) over(limit time.Duration, now time.Time) bool {
+func (b *cpuWatch) over(limit time.Duration, now time.Time) bool {
 	if limit == 0 || b.since.IsZero() || b.from.IsZero() {
 		return false
 	}
 	computed := b.last.Sub(b.from)
-	if b.nobody {
-		return computed >= max(limit, burnFor)
+	if b.forNobody {
+		return computed >= max(limit, computeFor)
 	}
-	return now.Sub(b.since) >= limit && computed >= burnFor
+	return now.Sub(b.since) >= limit && computed >= computeFor
 }
 
 // checkRunTime ends a process that computes for a call that should be over.
-func (w *worker) checkRunTime(l *life, work Work, now time.Time) {
+func (w *worker) checkRunTime(l *process, work Work, now time.Time) {
 	limit := w.s.settings().MaxRunTime
-	if limit == 0 || l.doomed {
+	if limit == 0 || l.killed {
 		return
 	}
-	b := &l.burn
+	b := &l.cpuWatch
 	b.see(work, now)
 	if b.due(limit, now) {
 		if ticks, known := groupTicks(l.group); known {
@@ -129,6 +129,6 @@ func (w *worker) checkRunTime(l *life, work Work, now time.Time) {
 		return
 	}
 	w.log.Warn("worker computes for too long, killed", "pid", l.group, "calls", work.InFlight, "method", work.Method,
-		"since", now.Sub(b.since).Round(time.Millisecond).String(), "for_nobody", b.nobody, "max_run_time", limit.String())
-	w.doom(l, CauseRunTime)
+		"since", now.Sub(b.since).Round(time.Millisecond).String(), "for_nobody", b.forNobody, "max_run_time", limit.String())
+	w.killFor(l, CauseRunTime)
 }

@@ -27,7 +27,7 @@ func TestBurnSees(t *testing.T) {
 		"given up before it was seen":    {{8, 0, 5, 7, 0, 1, 8}, {9, 0, 5, 7, 0, 1, 8}},
 		"an older call is seen late":     {{9, 8, 5, 0, 1, 0, 8}, {10, 7, 5, 0, 2, 0, 7}},
 	} {
-		var b burn
+		var b cpuWatch
 		for i, s := range steps {
 			b.see(Work{Owed: at(s.owed), Heard: at(s.heard), Left: at(s.left), InFlight: s.running, Served: uint64(s.served)}, at(s.now))
 			if !b.since.Equal(at(s.want)) {
@@ -54,7 +54,7 @@ func TestBurnOver(t *testing.T) {
 		{"a process has gone", func(s int) int64 { return int64(100 - 300*(s/18%2)) }, 0},
 	} {
 		began := time.Now()
-		var b burn
+		var b cpuWatch
 		var ticks int64
 		ended := 0
 		for quarter := range 4 * 36 {
@@ -77,7 +77,7 @@ func TestBurnOver(t *testing.T) {
 // Nothing is read before it can matter, and not more than once in two seconds.
 func TestBurnLooksSeldom(t *testing.T) {
 	began := time.Now()
-	var b burn
+	var b cpuWatch
 	if b.due(time.Second, began) {
 		t.Error("an idle worker is looked at")
 	}
@@ -121,7 +121,7 @@ func TestBurnForNobody(t *testing.T) {
 		{"streams run", func(int) int64 { return 100 }, Work{Served: 1, InFlight: 1}, 0, false},
 	} {
 		began := time.Now()
-		var b burn
+		var b cpuWatch
 		var ticks int64
 		looks, over := 0, false
 		for second := 1; second <= 37; second++ {

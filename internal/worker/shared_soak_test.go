@@ -53,7 +53,7 @@ func TestEndingWorkerIsNoStranger(t *testing.T) {
 	defer cmd.Wait()
 	group := cmd.Process.Pid
 	testkit.Eventually(t, patience, "the process to end", func() bool { return isEnding(group) })
-	if deserted(group, []int{group}) {
+	if listenerGone(group, []int{group}) {
 		t.Error("its address is said to be deserted")
 	}
 	if owners, err := listenerOwners(group, "tcp", listener.Addr().String()); err != nil || len(owners) > 0 {

@@ -90,18 +90,18 @@ func (d *socketDir) create() (bool, error) {
 
 // claim removes the socket that the worker's last process left, because bind refuses a
 // path that exists. The path is always the same; index is that of the metrics port.
-func (d *socketDir) claim(number, current int) (place, error) {
+func (d *socketDir) claim(number, current int) (endpoint, error) {
 	path, page := filepath.Join(d.path, socketName(number)), filepath.Join(d.path, pageName(number))
 	for _, old := range []string{path, page} {
 		if err := os.Remove(old); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return place{}, fmt.Errorf("remove old socket: %w", err)
+			return endpoint{}, fmt.Errorf("remove old socket: %w", err)
 		}
 	}
 	at, err := d.metrics.claim(number, current)
 	if err != nil {
-		return place{}, fmt.Errorf("metrics page: %w", err)
+		return endpoint{}, fmt.Errorf("metrics page: %w", err)
 	}
-	return place{index: at.index, network: "unix", address: path, metricsPort: d.metrics.start + at.index, metricsPath: page}, nil
+	return endpoint{index: at.index, network: "unix", address: path, metricsPort: d.metrics.start + at.index, metricsPath: page}, nil
 }
 
 func (d *socketDir) inUse() []int      { return d.metrics.inUse() }

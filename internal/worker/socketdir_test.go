@@ -68,7 +68,7 @@ func TestSocketDirMetricsPorts(t *testing.T) {
 			t.Fatalf("worker %d: %+v, %v; want metrics port %d", number, at, err, want)
 		}
 		if again, err := d.claim(number, at.index); err != nil || again != at {
-			t.Errorf("second life: %+v, %v; want %+v", again, err, at)
+			t.Errorf("second process: %+v, %v; want %+v", again, err, at)
 		}
 	}
 }

@@ -53,7 +53,7 @@ type Supervisor struct {
 	ended    chan struct{} // closed when nothing is left
 
 	running   sync.WaitGroup // goroutines of worker.run, and the foreman
-	helpers   sync.WaitGroup // probers and pumps; each ends within drainLimit of its life
+	helpers   sync.WaitGroup // probers and pumps; each ends within drainLimit of its process
 	everReady atomic.Bool
 	beat      atomic.Int64 // of the foreman: time since began of its last look, or noBeat
 	killOnce  sync.Once
@@ -65,8 +65,8 @@ type Supervisor struct {
 	sharedMark  atomic.Uint64 // of warnIfShared: a hash of the last look
 	sharedLook  atomic.Int64  // of warnIfShared: time since began of the last look; MaxInt64 after the warning
 
-	placesMu sync.Mutex
-	workers  []*worker // by number; it only grows
+	workersMu sync.Mutex
+	workers   []*worker // by number; it only grows
 
 	mu      sync.Mutex
 	begun   bool // Start was called
@@ -93,7 +93,7 @@ func New(options Options) (*Supervisor, error) {
 	s.leash = newLeash(options.Executable, s.reaper, options.Logger)
 	s.hooks = &hookRunner{spawner: s.spawner, reaper: s.reaper, leash: s.leash}
 	for number := range options.Count {
-		s.place(number)
+		s.workerAt(number)
 	}
 	return s, nil
 }
@@ -124,20 +124,20 @@ func (s *Supervisor) Configure(options Options) error {
 // Settings returns a copy of the present options, to be changed and given to Configure.
 func (s *Supervisor) Settings() Options { return *s.settings() }
 
-// place returns the worker with a number, and makes it if it does not exist yet.
-func (s *Supervisor) place(number int) *worker {
-	s.placesMu.Lock()
-	defer s.placesMu.Unlock()
+// workerAt returns the worker with a number, and makes it if it does not exist yet.
+func (s *Supervisor) workerAt(number int) *worker {
+	s.workersMu.Lock()
+	defer s.workersMu.Unlock()
 	for next := len(s.workers); next <= number; next++ {
 		s.workers = append(s.workers, newWorker(s, next, "worker-"+strconv.Itoa(next+1)))
 	}
 	return s.workers[number]
 }
 
-// places returns all workers that have ever existed, by number.
-func (s *Supervisor) places() []*worker {
-	s.placesMu.Lock()
-	defer s.placesMu.Unlock()
+// allWorkers returns all workers that have ever existed, by number.
+func (s *Supervisor) allWorkers() []*worker {
+	s.workersMu.Lock()
+	defer s.workersMu.Unlock()
 	return slices.Clip(s.workers)
 }
 
@@ -191,10 +191,10 @@ func (s *Supervisor) start(ctx context.Context) error {
 	select {
 	case err := <-first:
 		if err != nil {
-			return fmt.Errorf("start %s: %w", s.place(0).name, err)
+			return fmt.Errorf("start %s: %w", s.workerAt(0).name, err)
 		}
 	case <-ctx.Done():
-		return fmt.Errorf("start %s: %w", s.place(0).name, context.Cause(ctx))
+		return fmt.Errorf("start %s: %w", s.workerAt(0).name, context.Cause(ctx))
 	}
 	s.running.Go(boss.run)
 	s.running.Go(s.weigh)
@@ -264,7 +264,7 @@ func (s *Supervisor) Avoid(ports []int) { s.addresses.avoid(ports) }
 // Workers returns the status of every place that ever had a worker, in order;
 // those without one now are Vacant.
 func (s *Supervisor) Workers() []Status {
-	workers := s.places()
+	workers := s.allWorkers()
 	all := make([]Status, len(workers))
 	for i, w := range workers {
 		all[i] = w.board.read()
@@ -280,7 +280,7 @@ func (s *Supervisor) Alive() bool {
 	if now-time.Duration(s.beat.Load()) > stuckAfter {
 		return false
 	}
-	for _, w := range s.places() {
+	for _, w := range s.allWorkers() {
 		if now-time.Duration(w.beat.Load()) > stuckAfter {
 			return false
 		}

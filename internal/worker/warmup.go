@@ -92,7 +92,7 @@ func (p *prober) warm(ctx context.Context, f finding) finding {
 // hearWarmUp logs once that the warm-up method does not exist: that is a fault of the
 // configuration or of the deployed version, and a restart does not help.
 func (w *worker) hearWarmUp(f finding) {
-	method := w.tenure.version.options.WarmUp.Method
+	method := w.occupancy.version.options.WarmUp.Method
 	switch {
 	case f.IsGood():
 		w.faulty = ""

@@ -66,7 +66,7 @@ func (s *Supervisor) weigh() {
 // readWeights reads the memory of all workers that have been ready.
 func (s *Supervisor) readWeights() *weights {
 	var groups []int
-	for _, w := range s.places() {
+	for _, w := range s.allWorkers() {
 		if o := w.odometer.Load(); o != nil {
 			groups = append(groups, o.group)
 		}

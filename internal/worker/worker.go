@@ -33,7 +33,7 @@ const (
 const noBeat = math.MaxInt64
 
 // worker is one place in the supervisor: a name whose processes come and go. It has
-// one tenure after the other; between them it is vacant.
+// one occupancy after the other; between them it is vacant.
 type worker struct {
 	// Set by newWorker, never changed.
 	s      *Supervisor
@@ -43,11 +43,11 @@ type worker struct {
 	output *source
 
 	// Owned by the goroutine of run, of which there is one at a time; no lock.
-	tenure  *tenure
-	index   int    // of the current address
-	faulty  string // warm-up method that the log has reported as missing
-	backOff backOff
-	tick    *time.Ticker
+	occupancy *occupancy
+	index     int    // of the current address
+	faulty    string // warm-up method that the log has reported as missing
+	backOff   backOff
+	tick      *time.Ticker
 
 	// Written by the goroutine of run and, while the place is vacant, by the
 	// foreman; read by anybody.
@@ -72,20 +72,20 @@ func newWorker(s *Supervisor, number int, name string) *worker {
 	return w
 }
 
-// occupy gives the vacant place to a tenure, before its goroutine runs.
-func (w *worker) occupy(t *tenure) {
-	w.tenure, w.backOff = t, backOff{}
+// occupy gives the vacant place to a occupancy, before its goroutine runs.
+func (w *worker) occupy(t *occupancy) {
+	w.occupancy, w.backOff = t, backOff{}
 	w.board.change(func(s *Status) {
 		s.State, s.Generation = Starting, t.version.generation
-		s.Ends, s.LastExit, s.Reason = make(map[Cause]int), "", "" // they belong to the tenure before
+		s.Ends, s.LastExit, s.Reason = make(map[Cause]int), "", "" // they belong to the occupancy before
 	})
 }
 
-// vacate is the last thing that the goroutine of a tenure does.
+// vacate is the last thing that the goroutine of a occupancy does.
 func (w *worker) vacate() {
 	w.tick.Stop()
 	w.beat.Store(noBeat)
-	t := w.tenure
+	t := w.occupancy
 	select {
 	case <-t.leave:
 		w.log.Info("worker retired", "reason", t.reason.String(), "generation", t.version.generation)
@@ -98,15 +98,15 @@ func (w *worker) vacate() {
 	w.board.change(func(s *Status) { s.State, s.PID, s.Started = Vacant, 0, time.Time{} })
 }
 
-// run starts one process after the other until Stop or the end of the tenure. first,
+// run starts one process after the other until Stop or the end of the occupancy. first,
 // if not nil, gets the result of the first exec; if that failed run returns.
-func (w *worker) run(t *tenure, first chan<- error) {
+func (w *worker) run(t *occupancy, first chan<- error) {
 	w.tick = time.NewTicker(tickEvery)
 	defer w.vacate()
 	for {
 		w.showBeat()
 		w.enter(w.looping(Starting))
-		l, err := w.startLife(t.version.options)
+		l, err := w.startProcess(t.version.options)
 		if first != nil {
 			fault := faultOf(err)
 			first <- fault
@@ -161,40 +161,40 @@ type ending struct {
 }
 
 // begin publishes a new process.
-func (w *worker) begin(l *life) {
-	w.log.Debug("worker started", "pid", l.group, "address", l.place.address)
+func (w *worker) begin(l *process) {
+	w.log.Debug("worker started", "pid", l.group, "address", l.endpoint.address)
 	w.board.change(func(s *Status) {
 		s.State, s.PID, s.Started = l.state(w.looping(Starting)), l.group, l.began
-		s.Network, s.Address = l.place.network, l.place.address
-		s.Page = Page{Port: l.place.metricsPort, Socket: l.place.metricsPath}
+		s.Network, s.Address = l.endpoint.network, l.endpoint.address
+		s.Page = Page{Port: l.endpoint.metricsPort, Socket: l.endpoint.metricsPath}
 	})
 }
 
 // live watches a process until it has exited and nothing is left of it, or until Stop or
-// the end of the tenure has ended it; over reports the latter two.
-func (w *worker) live(l *life) (end ending, over bool) {
+// the end of the occupancy has ended it; over reports the latter two.
+func (w *worker) live(l *process) (end ending, over bool) {
 	for {
 		select {
 		case <-l.exited:
 			// Before anything else: no call may be sent to a dead process.
 			w.s.options.Rank.Down(w.name)
 			served := l.served(time.Now())
-			end = w.ended(l, w.bury(l))
+			end = w.ended(l, w.cleanUp(l))
 			end.served = served
 			return end, false
 		case f := <-l.findings:
 			l.hear(f, time.Now())
 			w.hearWarmUp(f)
-			w.hearBlind(f)
+			w.warnIfBlind(f)
 			l.judge.Speak(w.activity().Heard)
-			w.settle(l)
+			w.report(l)
 			if l.taken >= maxTaken {
-				w.doom(l, CauseAddressTaken)
+				w.killFor(l, CauseAddressTaken)
 			}
 		case <-w.tick.C:
 			w.showBeat()
 			w.look(l)
-		case <-w.tenure.leave:
+		case <-w.occupancy.leave:
 			w.retire(l)
 			return end, true
 		case <-w.s.stopping:
@@ -204,8 +204,8 @@ func (w *worker) live(l *life) (end ending, over bool) {
 	}
 }
 
-// hearBlind logs once that listeners are not checked.
-func (w *worker) hearBlind(f finding) {
+// warnIfBlind logs once that listeners are not checked.
+func (w *worker) warnIfBlind(f finding) {
 	if !f.blind {
 		return
 	}
@@ -216,7 +216,7 @@ func (w *worker) hearBlind(f finding) {
 
 // look finds out what no message tells: whether the process is stopped by a signal, does
 // not listen any more, is silent for too long, or takes too long to boot.
-func (w *worker) look(l *life) {
+func (w *worker) look(l *process) {
 	now, work := time.Now(), w.activity()
 	w.s.ooms.look(now)
 	if l.wasSuspended(now) {
@@ -232,7 +232,7 @@ func (w *worker) look(l *life) {
 		l.judge.Look(work, l.asked, now)
 		w.ask(l, now)
 	}
-	w.settle(l)
+	w.report(l)
 	switch {
 	case l.waiting:
 		w.s.warnIfShared(now)
@@ -246,7 +246,7 @@ func (w *worker) look(l *life) {
 
 // lookIfStopped notes whether the process is stopped by a signal. A process that stays
 // stopped for the hang timeout is replaced: its calls wait for nothing (R6).
-func (w *worker) lookIfStopped(l *life, now time.Time) {
+func (w *worker) lookIfStopped(l *process, now time.Time) {
 	was := l.stopped
 	l.stopped = allStopped(l.watched)
 	if !l.stopped {
@@ -256,9 +256,9 @@ func (w *worker) lookIfStopped(l *life, now time.Time) {
 	if !was {
 		l.stoppedAt = now
 	}
-	if limit := w.s.settings().HangTimeout; limit > 0 && now.Sub(l.stoppedAt) >= limit && !l.doomed {
+	if limit := w.s.settings().HangTimeout; limit > 0 && now.Sub(l.stoppedAt) >= limit && !l.killed {
 		w.log.Warn("worker stopped by a signal for too long, killed", "pid", l.group, "hang_timeout", limit)
-		w.doom(l, CauseHung)
+		w.killFor(l, CauseHung)
 	}
 }
 
@@ -268,21 +268,21 @@ func (w *worker) newJudge(group int) health.Judge {
 }
 
 // checkHang ends a process that hangs.
-func (w *worker) checkHang(l *life) {
-	if l.judge.Verdict() == health.Hung && !l.doomed {
+func (w *worker) checkHang(l *process) {
+	if l.judge.Verdict() == health.Hung && !l.killed {
 		w.log.Warn("worker hung, killed", append([]any{"pid", l.group}, l.judge.ToldHung()...)...)
-		w.doom(l, CauseHung)
+		w.killFor(l, CauseHung)
 	}
 }
 
 // checkListener takes a worker out of the rank when its server has died while the
 // leader, a shell or another supervisor, lives on (R6: within a second). The worker may
 // start another server, and has the boot timeout for that.
-func (w *worker) checkListener(l *life, now time.Time) {
-	if l.waiting || l.gone() || !deserted(l.group, l.watched) {
+func (w *worker) checkListener(l *process, now time.Time) {
+	if l.waiting || l.gone() || !listenerGone(l.group, l.watched) {
 		return
 	}
-	owners, err := listenerOwners(l.group, l.place.network, l.place.address)
+	owners, err := listenerOwners(l.group, l.endpoint.network, l.endpoint.address)
 	switch {
 	case errors.Is(err, errBlind):
 	case err != nil:
@@ -297,38 +297,38 @@ func (w *worker) checkListener(l *life, now time.Time) {
 }
 
 // checkBoot ends a process that is not ready in time.
-func (w *worker) checkBoot(l *life, now time.Time) {
+func (w *worker) checkBoot(l *process, now time.Time) {
 	age, limit := now.Sub(l.booted), w.s.settings().BootTimeout
 	if age > min(slowBoot, limit/2) && !l.slow {
 		l.slow = true
 		w.log.Info("worker not ready yet", l.delay("boot_timeout", limit)...)
 	}
 	if age > limit {
-		w.doom(l, CauseBootTimeout)
+		w.killFor(l, CauseBootTimeout)
 	}
 }
 
-// doom kills a process for a cause. live sees its end.
-func (w *worker) doom(l *life, cause Cause) {
-	if l.doomed {
+// killFor kills a process for a cause. live sees its end.
+func (w *worker) killFor(l *process, cause Cause) {
+	if l.killed {
 		return
 	}
-	l.doomed, l.doom = true, cause
+	l.killed, l.killCause = true, cause
 	if cause == CauseBootTimeout || cause == CauseAddressTaken {
 		w.log.Warn("worker killed before it was ready", l.delay("cause", cause.String())...)
 	}
 	kill(l.group)
 }
 
-// settle tells the rank and the board what has changed.
-func (w *worker) settle(l *life) {
-	able := l.judge.Serving && !l.stopped && !l.doomed && !l.gone()
+// report tells the rank and the board what has changed.
+func (w *worker) report(l *process) {
+	able := l.judge.Serving && !l.stopped && !l.killed && !l.gone()
 	switch {
 	case able && !l.up:
-		w.s.options.Rank.Up(w.name, l.place.network, l.place.address)
+		w.s.options.Rank.Up(w.name, l.endpoint.network, l.endpoint.address)
 		w.s.everReady.Store(true)
-		w.log.Info("worker ready", "pid", l.group, "address", l.place.address, "after", time.Since(l.booted).Round(time.Millisecond).String())
-		w.welcome(l)
+		w.log.Info("worker ready", "pid", l.group, "address", l.endpoint.address, "after", time.Since(l.booted).Round(time.Millisecond).String())
+		w.firstReady(l)
 	case !able && l.up:
 		w.s.options.Rank.Down(w.name)
 		w.log.Warn("worker takes no calls", "pid", l.group, "stopped", l.stopped, "reason", l.trouble())
@@ -344,8 +344,8 @@ func (w *worker) settle(l *life) {
 	w.board.change(func(s *Status) { s.State, s.Reason = state, reason })
 }
 
-// welcome does the work that is due when a process is ready for the first time.
-func (w *worker) welcome(l *life) {
+// firstReady does the work that is due when a process is ready for the first time.
+func (w *worker) firstReady(l *process) {
 	if l.welcomed {
 		return
 	}
@@ -356,7 +356,7 @@ func (w *worker) welcome(l *life) {
 }
 
 // tellSuspicion tells the rank and the log whether a worker that is up is suspect.
-func (w *worker) tellSuspicion(l *life) {
+func (w *worker) tellSuspicion(l *process) {
 	if !l.up {
 		return
 	}
@@ -384,7 +384,7 @@ func (w *worker) tellSuspicion(l *life) {
 func (w *worker) activity() Work { return w.s.options.Activity.Activity(w.name) }
 
 // rest waits before the next start and reports false if Stop or the end of the
-// tenure came first.
+// occupancy came first.
 func (w *worker) rest(end ending) bool {
 	wasLooping := w.backOff.looping
 	wait := w.backOff.exited(time.Since(w.s.began), end.served, rand.Float64())
@@ -411,7 +411,7 @@ func (w *worker) rest(end ending) bool {
 			return true
 		case <-w.tick.C:
 			w.showBeat()
-		case <-w.tenure.leave:
+		case <-w.occupancy.leave:
 			return false
 		case <-w.s.stopping:
 			return false
@@ -419,15 +419,15 @@ func (w *worker) rest(end ending) bool {
 	}
 }
 
-// place claims the address for the next process.
-func (w *worker) place() (place, error) {
+// claimEndpoint claims the address for the next process.
+func (w *worker) claimEndpoint() (endpoint, error) {
 	at, err := w.s.addresses.claim(w.number, w.index)
 	switch {
 	case err != nil || at.index == w.index:
 	case at.index == w.number:
-		w.log.Info("port is free again", w.placed(at)...)
+		w.log.Info("port is free again", w.endpointAttrs(at)...)
 	default:
-		w.log.Warn("port is taken, using a spare one", append([]any{"taken", w.home()}, w.placed(at)...)...)
+		w.log.Warn("port is taken, using a spare one", append([]any{"taken", w.home()}, w.endpointAttrs(at)...)...)
 	}
 	if err == nil {
 		w.index = at.index
@@ -445,9 +445,9 @@ func (w *worker) home() string {
 	return fmt.Sprintf("%d or %d", port, port+metricsOffset)
 }
 
-// placed returns the log attributes of an address: with unix, the port of the metrics
+// endpointAttrs returns the log attributes of an address: with unix, the port of the metrics
 // page.
-func (w *worker) placed(at place) []any {
+func (w *worker) endpointAttrs(at endpoint) []any {
 	if at.network == "unix" {
 		return []any{"metrics_port", at.metricsPort}
 	}

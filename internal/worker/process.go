@@ -30,15 +30,15 @@ const (
 	suspendedAfter = time.Second
 )
 
-// life is one process of a worker, from its start until nothing of its group is left.
+// process is one process of a worker, from its start until nothing of its group is left.
 //
 // All fields belong to the worker's goroutine, except where the comments say otherwise.
 // Four goroutines serve a process: one waits for the exit and closes exited, one probes,
 // two read the output.
-type life struct {
+type process struct {
 	cmd      *exec.Cmd
 	group    int // process group, and PID of its leader
-	place    place
+	endpoint endpoint
 	exited   chan struct{}
 	findings chan finding
 	prober   *prober
@@ -64,17 +64,17 @@ type life struct {
 	up        bool          // Registry.Up was the last call
 	toldOf    bool          // Registry.Suspect was called since then: it is silent and gets no new calls
 	toldTurns bool          // the log was told that it turns calls away and gets one now and then (R4)
-	doomed    bool          // killed by the supervisor, for doom
-	doom      Cause         // see doomed
+	killed    bool          // killed by the supervisor, for killCause
+	killCause Cause         // see killed
 	slow      bool          // the log has told that it takes long to boot
 	taken     int           // looks in a row that found a stranger
-	burn      burn
+	cpuWatch  cpuWatch
 
 	servedBefore uint64 // calls that the place had served before this process
 }
 
 // gone reports whether the leader has exited.
-func (l *life) gone() bool {
+func (l *process) gone() bool {
 	select {
 	case <-l.exited:
 		return true
@@ -84,10 +84,10 @@ func (l *life) gone() bool {
 }
 
 // hear takes in a finding of the prober.
-func (l *life) hear(f finding, now time.Time) {
+func (l *process) hear(f finding, now time.Time) {
 	l.last, l.asking = f.Answer, false
 	switch {
-	case l.doomed: // the answers of a dying process mean nothing
+	case l.killed: // the answers of a dying process mean nothing
 		return
 	case f.taken:
 		l.taken++
@@ -112,7 +112,7 @@ func (l *life) hear(f finding, now time.Time) {
 
 // state is the state of the worker while this process runs; until it was ready first,
 // booting.
-func (l *life) state(booting State) State {
+func (l *process) state(booting State) State {
 	switch {
 	case l.stopped:
 		return Stopped
@@ -130,25 +130,25 @@ func (l *life) state(booting State) State {
 // wasSuspended reports whether the last look was long before now, because cabrank itself
 // did not run. Then the time tells nothing about the worker: it may have been suspended
 // as well, or have written much that cabrank has not read yet (R6).
-func (l *life) wasSuspended(now time.Time) bool {
+func (l *process) wasSuspended(now time.Time) bool {
 	gap := now.Sub(l.looked)
 	l.looked = now
 	if gap < suspendedAfter {
 		return false
 	}
 	l.booted, l.stoppedAt = l.booted.Add(gap), l.stoppedAt.Add(gap)
-	l.burn = burn{served: l.burn.served}
+	l.cpuWatch = cpuWatch{served: l.cpuWatch.served}
 	l.judge.Excuse(now)
 	return true
 }
 
 // trouble is the reason why the process gets no calls, in words.
-func (l *life) trouble() string {
+func (l *process) trouble() string {
 	switch {
 	case l.gone():
 		return "its process has ended"
-	case l.doomed:
-		return "it is being killed: " + l.doom.String()
+	case l.killed:
+		return "it is being killed: " + l.killCause.String()
 	case l.stopped:
 		return "a signal has stopped it (state T)"
 	}
@@ -157,7 +157,7 @@ func (l *life) trouble() string {
 
 // delay returns the log attributes of a worker that is not ready, appended to what: since
 // when, why, and where it listens instead.
-func (l *life) delay(what ...any) []any {
+func (l *process) delay(what ...any) []any {
 	told := append(what, "pid", l.group, "after", time.Since(l.booted).Round(time.Millisecond).String(), "reason", l.judge.Reason)
 	if elsewhere := listensOn(l.group); len(elsewhere) > 0 {
 		told = append(told, "listens_on", strings.Join(elsewhere, ", "))
@@ -166,7 +166,7 @@ func (l *life) delay(what ...any) []any {
 }
 
 // served is how long ago the process first was ready, 0 if it never was.
-func (l *life) served(now time.Time) time.Duration {
+func (l *process) served(now time.Time) time.Duration {
 	if l.readyAt.IsZero() {
 		return 0
 	}
@@ -174,10 +174,10 @@ func (l *life) served(now time.Time) time.Duration {
 }
 
 // cause says why the process, whose status is state, is gone.
-func (l *life) cause(state *os.ProcessState) Cause {
+func (l *process) cause(state *os.ProcessState) Cause {
 	switch {
-	case l.doomed:
-		return l.doom
+	case l.killed:
+		return l.killCause
 	case state != nil && !state.Exited():
 		return CauseSignal
 	default: // nil if other code of cabrank took the status
@@ -186,17 +186,17 @@ func (l *life) cause(state *os.ProcessState) Cause {
 }
 
 // how tells in words how the process ended, or why it was not ready in time.
-func (l *life) how(state *os.ProcessState) string {
-	if l.doomed && l.judge.Reason != "" && (l.doom == CauseBootTimeout || l.doom == CauseAddressTaken) {
+func (l *process) how(state *os.ProcessState) string {
+	if l.killed && l.judge.Reason != "" && (l.killCause == CauseBootTimeout || l.killCause == CauseAddressTaken) {
 		return "not ready: " + l.judge.Reason // that it was killed for that is clear
 	}
 	return state.String()
 }
 
-// startLife claims an address, starts a process with the options o, and starts its four
+// startProcess claims an address, starts a process with the options o, and starts its four
 // goroutines. The error is errStopping if Stop came first.
-func (w *worker) startLife(o *Options) (*life, error) {
-	at, err := w.place()
+func (w *worker) startProcess(o *Options) (*process, error) {
+	at, err := w.claimEndpoint()
 	if err != nil {
 		return nil, err
 	}
@@ -225,19 +225,19 @@ func (w *worker) startLife(o *Options) (*life, error) {
 	}
 	w.s.leash.add(cmd.Process.Pid)
 	now := time.Now()
-	l := &life{
-		cmd: cmd, group: cmd.Process.Pid, place: at, pipes: pipes, environ: cmd.Env,
+	l := &process{
+		cmd: cmd, group: cmd.Process.Pid, endpoint: at, pipes: pipes, environ: cmd.Env,
 		began: now, booted: now, looked: now, waiting: true, judge: w.newJudge(cmd.Process.Pid),
 		exited: make(chan struct{}), findings: make(chan finding), watched: []int{cmd.Process.Pid},
 		servedBefore: w.activity().Served, wrote: new(atomic.Bool),
 	}
-	l.burn.served = l.servedBefore
-	w.attend(l)
+	l.cpuWatch.served = l.servedBefore
+	w.startHelpers(l)
 	return l, nil
 }
 
-// attend starts the goroutines of a process. bury and abandon end them.
-func (w *worker) attend(l *life) {
+// startHelpers starts the goroutines of a process. cleanUp and abandon end them.
+func (w *worker) startHelpers(l *process) {
 	go func() {
 		w.s.reaper.await(l.cmd)
 		close(l.exited)
@@ -264,17 +264,17 @@ func (w *worker) attend(l *life) {
 	})
 }
 
-// bury ends the rest of a group after its leader has exited, and returns how the leader
+// cleanUp ends the rest of a group after its leader has exited, and returns how the leader
 // ended. It takes at most restLimit.
-func (w *worker) bury(l *life) *os.ProcessState {
-	state := bury(l.cmd, w.s.reaper, w.s.leash)
+func (w *worker) cleanUp(l *process) *os.ProcessState {
+	state := cleanUpGroup(l.cmd, w.s.reaper, w.s.leash)
 	w.abandon(l)
 	return state
 }
 
-// bury ends the rest of a group after its leader has exited, and returns how the leader
+// cleanUpGroup ends the rest of a group after its leader has exited, and returns how the leader
 // ended. It takes at most restLimit.
-func bury(cmd *exec.Cmd, r *reaper, l *leash) *os.ProcessState {
+func cleanUpGroup(cmd *exec.Cmd, r *reaper, l *leash) *os.ProcessState {
 	// The leader is still a zombie (Linux), so the number of the group cannot
 	// have been used again (R18).
 	group := cmd.Process.Pid
@@ -293,7 +293,7 @@ func bury(cmd *exec.Cmd, r *reaper, l *leash) *os.ProcessState {
 
 // abandon ends the helpers of a process: the prober and the hook at once, the readers of
 // its output within drainLimit.
-func (w *worker) abandon(l *life) {
+func (w *worker) abandon(l *process) {
 	l.cancel()
 	w.odometer.Store(nil)
 	if l.hook != nil {

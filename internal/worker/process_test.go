@@ -13,14 +13,14 @@ import (
 func TestLifeHears(t *testing.T) {
 	now := time.Now()
 	stranger := finding{taken: true}
-	var shared life
+	var shared process
 	for _, f := range []finding{stranger, stranger, failed("nobody listens"), stranger, stranger} {
 		shared.hear(f, now)
 	}
 	if shared.taken != 2 {
 		t.Errorf("%d strangers in a row, want 2", shared.taken)
 	}
-	var l life
+	var l process
 	l.hear(finding{Answer: health.Answer{Said: health.Serving}, owners: []int{7}}, now)
 	if !l.judge.Serving || l.waiting || !l.readyAt.Equal(now) || len(l.watched) != 1 {
 		t.Errorf("serves: %+v", l)
@@ -34,33 +34,33 @@ func TestLifeHears(t *testing.T) {
 	}
 }
 
-func TestLifeStates(t *testing.T) {
+func TestProcessStates(t *testing.T) {
 	ready := time.Now()
 	var silent, turning health.Judge
 	silent.Hear(health.Answer{Asked: ready}, ready)
 	turning.Look(Work{TurnsAway: true}, ready, ready)
 	for _, test := range []struct {
-		life life
-		want State
+		process process
+		want    State
 	}{
-		{life{}, CrashLoop},
-		{life{readyAt: ready, up: true}, Ready},
-		{life{readyAt: ready, up: true, judge: silent}, Suspect},
-		{life{readyAt: ready, up: true, judge: turning}, Suspect},
-		{life{readyAt: ready, judge: silent}, NotServing},
-		{life{readyAt: ready}, NotServing},
-		{life{readyAt: ready, stopped: true}, Stopped},
-		{life{stopped: true}, Stopped},
+		{process{}, CrashLoop},
+		{process{readyAt: ready, up: true}, Ready},
+		{process{readyAt: ready, up: true, judge: silent}, Suspect},
+		{process{readyAt: ready, up: true, judge: turning}, Suspect},
+		{process{readyAt: ready, judge: silent}, NotServing},
+		{process{readyAt: ready}, NotServing},
+		{process{readyAt: ready, stopped: true}, Stopped},
+		{process{stopped: true}, Stopped},
 	} {
-		if got := test.life.state(CrashLoop); got != test.want {
-			t.Errorf("%+v: got %v, want %v", test.life, got, test.want)
+		if got := test.process.state(CrashLoop); got != test.want {
+			t.Errorf("%+v: got %v, want %v", test.process, got, test.want)
 		}
 	}
-	l := life{readyAt: ready}
+	l := process{readyAt: ready}
 	if got := l.served(ready.Add(time.Minute)); got != time.Minute {
 		t.Errorf("served %v", got)
 	}
-	if got := (&life{}).served(ready); got != 0 {
+	if got := (&process{}).served(ready); got != 0 {
 		t.Errorf("never ready: served %v", got)
 	}
 }
@@ -69,7 +69,7 @@ func TestLifeStates(t *testing.T) {
 // silence; the short pauses of a busy machine do.
 func TestSuspendedTimeTellsNothing(t *testing.T) {
 	start := time.Now()
-	l := life{looked: start, booted: start, stoppedAt: start, burn: burn{since: start, served: 7}}
+	l := process{looked: start, booted: start, stoppedAt: start, cpuWatch: cpuWatch{since: start, served: 7}}
 	l.judge.Hear(health.Answer{Asked: start}, start)
 	judge := l.judge
 	if l.wasSuspended(start.Add(suspendedAfter-1)) || !l.booted.Equal(start) || l.judge != judge {
@@ -82,8 +82,8 @@ func TestSuspendedTimeTellsNothing(t *testing.T) {
 	if want := start.Add(time.Minute); !l.booted.Equal(want) || !l.stoppedAt.Equal(want) {
 		t.Errorf("booted %v, stopped %v after the start, want a minute", l.booted.Sub(start), l.stoppedAt.Sub(start))
 	}
-	if judge.Excuse(resumed); l.judge != judge || l.burn != (burn{served: 7}) {
-		t.Errorf("what was seen before still counts: %+v, %+v", l.judge, l.burn)
+	if judge.Excuse(resumed); l.judge != judge || l.cpuWatch != (cpuWatch{served: 7}) {
+		t.Errorf("what was seen before still counts: %+v, %+v", l.judge, l.cpuWatch)
 	}
 	if l.wasSuspended(resumed.Add(tickEvery)) {
 		t.Error("the next look, in time, is called late")
@@ -99,7 +99,7 @@ func TestHangTimeoutFollowsAReload(t *testing.T) {
 		t.Fatal(err)
 	}
 	now := time.Now()
-	l := &life{prober: &prober{}, exited: make(chan struct{}), waiting: true, booted: now, looked: now}
+	l := &process{prober: &prober{}, exited: make(chan struct{}), waiting: true, booted: now, looked: now}
 	for _, timeout := range []time.Duration{30 * time.Second, 0, 30 * time.Second} {
 		o.HangTimeout = timeout
 		if err := s.Configure(o); err != nil {
@@ -153,9 +153,9 @@ func TestAliveNeedsBeats(t *testing.T) {
 // Why a process was killed stays: what is seen of it while it dies, a socket that has
 // left its group, say, is no reason.
 func TestDyingProcessSaysNothing(t *testing.T) {
-	l := &life{waiting: true}
+	l := &process{waiting: true}
 	l.hear(failed("it speaks TLS"), time.Now())
-	l.doomed, l.doom = true, CauseBootTimeout
+	l.killed, l.killCause = true, CauseBootTimeout
 	stranger := failed(errStranger.Error())
 	stranger.taken = true
 	l.hear(stranger, time.Now())
