@@ -6,9 +6,9 @@ import (
 	"strconv"
 )
 
-// SameAddress reports whether a socket that is bound to addr is what a
-// configuration asks for with the given words: a path for unix, "host:port" for
-// tcp, where all spellings of "every interface" are one. Port 0 asks for any.
+// SameAddress reports whether a socket that is bound to addr is the one that a
+// configuration asks for: by a path for unix, by "host:port" for tcp, where all
+// spellings of "every interface" are the same. Port 0 asks for any port.
 func SameAddress(addr net.Addr, asked string) bool {
 	switch addr := addr.(type) {
 	case *net.UnixAddr:
@@ -37,12 +37,12 @@ func sameTCP(bound netip.AddrPort, asked string) bool {
 	}
 	want, err := netip.ParseAddr(host)
 	if err != nil {
-		return false // a name: only the words can be compared
+		return false // a name: only the texts can be compared
 	}
 	return want.IsUnspecified() && ip.IsUnspecified() || want.Unmap() == ip
 }
 
-// anyPort reports whether an address leaves the port to the system.
+// anyPort reports whether the system chooses the port of an address.
 func anyPort(asked string) bool {
 	_, port, err := net.SplitHostPort(asked)
 	return err == nil && port == "0"

@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// monotonic is the clock that service managers compare with, which Go does not
-// show; 0 where there is none.
+// monotonic is the clock of service managers, which Go does not show; 0 on a system
+// without it.
 func monotonic() time.Duration {
 	var now unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &now); err != nil {

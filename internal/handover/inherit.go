@@ -11,7 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Variables by which a process is given descriptors, and told whom to report to.
+// Variables with the descriptors that a process inherits, and with the service manager
+// that it reports to.
 const (
 	upgradeVariable = "CABRANK_UPGRADE_FD"
 
@@ -24,23 +25,23 @@ const (
 	watchdogPID  = "WATCHDOG_PID"
 
 	// firstInherited is the first descriptor that a service manager passes, and
-	// the only one that Upgrade does.
+	// the only one that Upgrade passes.
 	firstInherited = 3
 )
 
-// Inherited is what a process was given by the one that started it.
+// Inherited is what a process has from the process that started it.
 type Inherited struct {
 	Listeners   *Listeners
-	Predecessor *Predecessor // nil if this process is nobody's successor
+	Predecessor *Predecessor // nil if this process is not a successor
 	Notifier    *Notifier    // nil without a service manager that listens
-	Environ     []string     // for the successor: as this process was given it
+	Environ     []string     // for the successor: the environment of this process
 }
 
 // Inherit takes the descriptors and variables that are meant for this process,
 // and removes the variables: workers must neither report to the service manager
 // nor take sockets that are not theirs. Call it before any child is started.
 //
-// Errors: one line about a variable or a descriptor that makes no sense.
+// Errors: one line about an invalid variable or descriptor.
 func Inherit(log *slog.Logger) (*Inherited, error) {
 	in := &Inherited{Listeners: &Listeners{}, Environ: os.Environ()}
 	env := take(upgradeVariable, listenPID, listenFDs, listenNames, notifySocket, watchdogTime, watchdogPID)
@@ -76,7 +77,7 @@ func take(names ...string) map[string]string {
 	values := make(map[string]string)
 	for _, name := range names {
 		values[name] = os.Getenv(name)
-		_ = os.Unsetenv(name) // fails for names that are none
+		_ = os.Unsetenv(name) // fails for invalid names only
 	}
 	return values
 }
@@ -90,8 +91,7 @@ func without(environ []string, names ...string) []string {
 }
 
 // listenedNames returns the names of the descriptors that a service manager has
-// passed to the process with the given number, in order; a name is empty if
-// there is none.
+// passed to the process pid, in order; a descriptor without a name has an empty one.
 // Source: sd_listen_fds(3).
 func listenedNames(env map[string]string, pid int) ([]string, error) {
 	if env[listenFDs] == "" || env[listenPID] != strconv.Itoa(pid) {
@@ -108,7 +108,7 @@ func listenedNames(env map[string]string, pid int) ([]string, error) {
 	return names, nil
 }
 
-// inheritedFile returns the file whose number a variable has.
+// inheritedFile returns the file of a descriptor whose number is in a variable.
 func inheritedFile(variable, number string) (*os.File, error) {
 	fd, err := strconv.Atoi(number)
 	if err != nil || fd < firstInherited {
@@ -117,9 +117,8 @@ func inheritedFile(variable, number string) (*os.File, error) {
 	return inheritedDescriptor(fd), nil
 }
 
-// inheritedDescriptor makes a file of a descriptor that this process was
-// started with. No child gets it. Whether it is open is for its user to find
-// out.
+// inheritedDescriptor makes a file of a descriptor that this process was started with.
+// No child gets it. The descriptor may not be open.
 func inheritedDescriptor(fd int) *os.File {
 	unix.CloseOnExec(fd)
 	return os.NewFile(uintptr(fd), "descriptor "+strconv.Itoa(fd))

@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// sendLimit bounds a write to a side that does not read. A message is far
-// smaller than the kernel's buffer, so only many unread ones come to this.
+// sendLimit bounds a write to a side that does not read. A message is far smaller than
+// the kernel's buffer, so a write only waits after many unread messages.
 const sendLimit = 5 * time.Second
 
 // link is one end of the pair of sockets between the old and the new process.
@@ -21,8 +21,8 @@ const sendLimit = 5 * time.Second
 // Concurrency: one goroutine receives, one sends; close may come at any time.
 type link struct{ unix *net.UnixConn }
 
-// newPair makes both ends; theirs is for the child's list of files. Neither is
-// inherited by anything else.
+// newPair makes both ends; theirs is for the child's list of files. No other process
+// inherits them.
 func newPair() (ours *link, theirs *os.File, err error) {
 	// Between socketpair and close-on-exec no child may be forked.
 	syscall.ForkLock.RLock()
@@ -59,7 +59,7 @@ func newLink(file *os.File) (*link, error) {
 
 func (l *link) close() { _ = l.unix.Close() }
 
-// send writes a message, with descriptors if there are any.
+// send writes a message with descriptors, if any.
 func (l *link) send(m *message, descriptors ...int) error {
 	frame, err := newFrame(m)
 	if err != nil {
@@ -79,8 +79,8 @@ func (l *link) send(m *message, descriptors ...int) error {
 	return err
 }
 
-// receive reads the next message and the files that came with it, which belong
-// to the caller. Only a message that announces listeners may bring any.
+// receive reads the next message and the files that came with it, which belong to the
+// caller. Only a message that announces listeners may have files.
 func (l *link) receive(deadline time.Time) (*message, []*os.File, error) {
 	if err := l.unix.SetReadDeadline(deadline); err != nil {
 		return nil, nil, err
@@ -139,7 +139,7 @@ func received(rights []byte) ([]*os.File, error) {
 			return files, os.NewSyscallError("SCM_RIGHTS", err)
 		}
 		for _, fd := range descriptors {
-			unix.CloseOnExec(fd) // net has done that where the kernel can
+			unix.CloseOnExec(fd) // net has done that already if the kernel can do it
 			files = append(files, os.NewFile(uintptr(fd), "listener"))
 		}
 	}

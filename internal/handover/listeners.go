@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Names of the listeners, as they are given in FileDescriptorName= of a socket
-// unit and told to a successor.
+// Names of the listeners, as in FileDescriptorName= of a socket unit and in messages to
+// a successor.
 const (
 	Traffic = "grpc"
 	Probes  = "probes"
@@ -24,16 +24,16 @@ const (
 
 // Listeners opens the listeners of a process, and knows all that it has opened.
 //
-// Life: made by Inherit (the zero value has nothing to give), Open for each
-// listener, then Rest. The listeners are closed by those who accept on them.
+// Life: made by Inherit (the zero value has no inherited listeners), Open for each
+// listener, then Rest. The code that accepts on a listener closes it.
 // Concurrency: all methods may be called from any goroutine.
 type Listeners struct {
 	mu    sync.Mutex
-	given []*socket // by others, and not asked for yet
+	given []*socket // inherited, and not opened yet
 	open  []*socket
 }
 
-// socket is a listener with what is known about it.
+// socket is a listener with its origin.
 type socket struct {
 	name     string
 	asked    string // address that was asked for when it was bound; empty from a service manager
@@ -47,14 +47,14 @@ type Origin uint8
 const (
 	// Bound is a listener that this process has made.
 	Bound Origin = iota
-	// Received is one that the predecessor has handed over, and had made.
+	// Received is a listener that a predecessor has made and handed over.
 	Received
-	// Activated is one that a service manager has made, also if it came through
-	// a predecessor. Its path is not cabrank's to remove.
+	// Activated is a listener that a service manager has made, even if it came through a
+	// predecessor. Cabrank must not remove its path.
 	Activated
 )
 
-// String returns who has made the listener, for the log.
+// String returns the origin in words, for the log.
 func (o Origin) String() string {
 	switch o {
 	case Received:
@@ -66,11 +66,11 @@ func (o Origin) String() string {
 	}
 }
 
-// Open returns the listener with a name: one that was given, or what bind makes.
+// Open returns the listener with a name: an inherited one, or the result of bind.
 //
-// A socket of a service manager is meant by its name whatever its address, or
-// by the address if its name says nothing; one of the predecessor by its name
-// if the configuration still asks for that address. Errors: those of bind.
+// A socket of a service manager is chosen by its name, whatever its address, or by its
+// address if the name is not one of cabrank's; a socket of the predecessor by its name if
+// the configuration still asks for its address. Errors: those of bind.
 func (l *Listeners) Open(name, network, asked string, bind func() (net.Listener, error)) (net.Listener, Origin, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -97,7 +97,7 @@ func (s *socket) origin() Origin {
 	return Received
 }
 
-// meant reports whether a socket is the one that is to be opened.
+// meant reports whether a socket is the one to open.
 func (s *socket) meant(name, network, asked string) bool {
 	if s.listener.Addr().Network() != network {
 		return false
@@ -112,15 +112,15 @@ func (s *socket) meant(name, network, asked string) bool {
 	}
 }
 
-// ours reports whether a name is one that a listener is opened by.
+// ours reports whether a name is that of one of cabrank's listeners.
 func ours(name string) bool {
 	return slices.Contains([]string{Traffic, Probes, Metrics, Control, Push}, name)
 }
 
-// Rest closes what was given and not opened, and describes each: "metrics on
-// 127.0.0.1:9394". From the predecessor that is what the configuration does not
-// ask for any more. From a service manager it is a mistake, because connections
-// would wait there for ever, and an error with one line for each.
+// Rest closes the inherited listeners that were not opened, and describes each: "metrics
+// on 127.0.0.1:9394". The configuration does not ask for those of the predecessor any
+// more. Those of a service manager are a mistake, because connections would wait there
+// for ever: the error has one line for each.
 func (l *Listeners) Rest() (dropped []string, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -138,7 +138,7 @@ func (l *Listeners) Rest() (dropped []string, err error) {
 	return dropped, err
 }
 
-// give takes in a socket; it closes file, also with an error.
+// give adds an inherited socket; it closes file, also after an error.
 func (l *Listeners) give(s *socket, file *os.File) error {
 	listener, err := listenerOf(file)
 	if err != nil {
@@ -179,7 +179,7 @@ func (l *Listeners) notes() (notes []socketNote, descriptors []int, err error) {
 	for _, s := range l.open {
 		fd, err := copyOf(s.listener)
 		if errors.Is(err, net.ErrClosed) {
-			continue // a part that was switched off meanwhile
+			continue // its door was closed meanwhile
 		}
 		if err != nil {
 			closeDescriptors(descriptors)
@@ -195,8 +195,8 @@ func (l *Listeners) notes() (notes []socketNote, descriptors []int, err error) {
 	return notes, descriptors, nil
 }
 
-// copyOf duplicates the descriptor of a listener. File would do that, too, but
-// its Fd would set the socket to blocking for both copies.
+// copyOf duplicates the descriptor of a listener. File does that, too, but its Fd would
+// set both copies to blocking.
 func copyOf(listener net.Listener) (int, error) {
 	conn, hasDescriptor := listener.(syscall.Conn)
 	if !hasDescriptor {

@@ -10,18 +10,18 @@ import (
 	"time"
 )
 
-// notifyLimit bounds a datagram to a service manager that does not read. Its
-// queue may hold no more than 10; a READY that is lost would be missed for ever.
+// notifyLimit bounds a datagram to a service manager that does not read. Its queue may
+// have room for only 10; a lost READY would never be repeated.
 const notifyLimit = 5 * time.Second
 
-// stoppingLimit is the same for the word that the service ends, which the manager
-// sees anyhow: a stop does not wait for it.
+// stoppingLimit is the same for STOPPING, which the manager would notice anyway: a stop
+// does not wait for it.
 const stoppingLimit = 200 * time.Millisecond
 
-// Notifier tells the service manager what goes on.
+// Notifier tells the service manager the state of the service.
 //
-// A nil Notifier tells nobody. What cannot be told is logged once and does not
-// matter otherwise. All methods may be called from any goroutine.
+// A nil Notifier does nothing. An error is logged once and has no other effect. All
+// methods may be called from any goroutine.
 // Source: sd_notify(3).
 type Notifier struct {
 	address  *net.UnixAddr
@@ -37,8 +37,8 @@ func newNotifier(env map[string]string, log *slog.Logger) *Notifier {
 		return nil
 	}
 	n := &Notifier{address: &net.UnixAddr{Name: path, Net: "unixgram"}, log: log}
-	// WATCHDOG_PID names the process that was started, whose successors go on
-	// with its duties, so it is not looked at.
+	// WATCHDOG_PID names the first process; its successors take over its duties, so it
+	// is ignored.
 	if usec, err := strconv.ParseInt(env[watchdogTime], 10, 64); err == nil && usec > 0 {
 		n.watchdog = time.Duration(usec) * time.Microsecond
 	}
@@ -50,23 +50,22 @@ func (n *Notifier) Ready() { n.tell("READY=1") }
 
 // Reloading says that the configuration is read again; Ready must follow.
 func (n *Notifier) Reloading() {
-	// Since when must be told, too, or a manager of Type=notify-reload waits.
+	// A manager of Type=notify-reload also needs the time, or it waits.
 	n.tell("RELOADING=1\nMONOTONIC_USEC=" + strconv.FormatInt(monotonic().Microseconds(), 10))
 }
 
 // Stopping says that the service ends.
 func (n *Notifier) Stopping() { n.tellWithin(stoppingLimit, "STOPPING=1") }
 
-// Status sets the line that people see.
+// Status sets the status line for people.
 func (n *Notifier) Status(text string) { n.tell("STATUS=" + oneLine(text)) }
 
-// MainPID makes another process the one that the manager watches. The present
-// one must say it; the other is heard from then on.
+// MainPID makes another process the main one. The present main process must say it; from
+// then on the manager listens to the other one.
 func (n *Notifier) MainPID(pid int) { n.tell("MAINPID=" + strconv.Itoa(pid)) }
 
-// Watch says twice per interval of the manager's watchdog that alive is true,
-// and nothing while it is not, until stop is closed. Without a watchdog it
-// returns at once.
+// Watch reports twice per interval of the manager's watchdog, as long as alive returns
+// true, until stop is closed. Without a watchdog it returns at once.
 func (n *Notifier) Watch(stop <-chan struct{}, alive func() bool) {
 	if n == nil || n.watchdog == 0 {
 		return

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Predecessor is the process that this one is to take over from.
+// Predecessor is the process from which this one takes over.
 //
 // Life: given by Inherit; Greet, then Tell any number of times, then Take and
 // Serving. Fail may come in place of any of them.
@@ -18,13 +18,13 @@ type Predecessor struct {
 	PID     int
 	Program string // its version
 	Workers int    // how many workers to begin with, 0: as configured
-	Ports   []int  // of its workers, until it has gone
+	Ports   []int  // of its workers, until it has ended
 
 	link  *link
-	heard chan heard    // what the reader has read; capacity 1
+	heard chan heard    // messages from read; capacity 1
 	gone  chan struct{} // closed when the link has ended
 
-	mu sync.Mutex // sending
+	mu sync.Mutex // for sending
 }
 
 // heard is a message with the files that came with it.
@@ -37,7 +37,7 @@ func newPredecessor(l *link) *Predecessor {
 	return &Predecessor{link: l, heard: make(chan heard, 1), gone: make(chan struct{})}
 }
 
-// Errors by which the new process knows what has become of the old one.
+// Errors of the new process about the old one.
 var (
 	errPredecessorGone = errors.New("the process that was to be replaced has ended before it handed over")
 	errGivenUp         = errors.New("the process that was to be replaced has given the upgrade up")
@@ -65,7 +65,7 @@ func (p *Predecessor) Greet(version string, limit time.Duration) error {
 	return nil
 }
 
-// Tell reports a step. What cannot be told will show by Gone.
+// Tell reports a step. If it cannot be sent, Gone will be closed.
 func (p *Predecessor) Tell(step Progress) {
 	_ = p.send(&message{
 		Kind: kindProgress, Step: step.Step, Worker: step.Worker,
@@ -73,7 +73,7 @@ func (p *Predecessor) Tell(step Progress) {
 	})
 }
 
-// Take asks for the listeners and puts them into l, whose Open finds them.
+// Take asks for the listeners and adds them to l for its Open.
 func (p *Predecessor) Take(l *Listeners) error {
 	if err := p.send(&message{Kind: kindReady}); err != nil {
 		return errPredecessorGone
@@ -96,12 +96,11 @@ func (p *Predecessor) Take(l *Listeners) error {
 	return nil
 }
 
-// Serving says that connections are accepted on what Take has brought, and
-// returns when the old process accepts none any more, or has died: this one has
-// the listeners and goes on alone. An error means that the old one has given
-// the upgrade up and goes on itself.
+// Serving says that this process accepts connections on the listeners. It returns when
+// the old process does not accept any more, or has died: this one goes on alone. An
+// error means that the old process has given up the upgrade and goes on itself.
 func (p *Predecessor) Serving() error {
-	// If this cannot be sent, the last word has come already, or none will.
+	// If this cannot be sent, the last message has come already, or none will.
 	_ = p.send(&message{Kind: kindServing})
 	if _, err := p.next(takeLimit); errors.Is(err, errGivenUp) {
 		return err
@@ -131,7 +130,7 @@ func (p *Predecessor) send(m *message) error {
 	return p.link.send(m)
 }
 
-// next returns the next message, within a time.
+// next returns the next message, and waits for it at most for within.
 func (p *Predecessor) next(within time.Duration) (heard, error) {
 	timer := time.NewTimer(within)
 	defer timer.Stop()
@@ -145,7 +144,7 @@ func (p *Predecessor) next(within time.Duration) (heard, error) {
 	}
 }
 
-// last returns the last word of a predecessor that is gone.
+// last returns the last message of a predecessor that has ended.
 func (p *Predecessor) last() (heard, error) {
 	select {
 	case got := <-p.heard:
@@ -163,8 +162,8 @@ func (h heard) failure() error {
 	return fmt.Errorf("%w: %s", errGivenUp, h.message.Error)
 }
 
-// read reads until the link ends. Nobody sends more than is waited for, so a
-// message for which there is no room ends it, too.
+// read reads until the link ends. The other side sends no more than this one waits for,
+// so a message that does not fit into heard ends the link, too.
 func (p *Predecessor) read() {
 	defer close(p.gone)
 	for {

@@ -6,20 +6,19 @@ import (
 	"path/filepath"
 )
 
-// Program returns the path by which this process was started, so that what is
-// there later can be started in its place: a file that was renamed over the old
-// one, the new target of a link. /proc/self/exe would lead to the old file.
+// Program returns the path by which this process was started, so that an upgrade starts
+// the file that is there by then: one that was renamed over the old one, or the new target
+// of a link. /proc/self/exe would lead to the old file.
 //
-// Call it early: a relative path counts from the folder of that moment. If the
-// first argument is not the path of this program, as a caller of exec may
-// choose, it is os.Executable. Where the system does not tell that, as Linux
-// without /proc, the first argument has to be right.
+// Call it early: a relative path counts from the present folder. If the first argument is
+// not the path of this program, as exec allows, the result is os.Executable. Where the
+// system does not tell that, as Linux without /proc, the first argument has to be right.
 func Program() (string, error) {
 	running, err := os.Executable()
 	return program(running, err)
 }
 
-// program is Program for what os.Executable has returned.
+// program is Program for a result of os.Executable.
 func program(running string, unknown error) (string, error) {
 	named, err := named()
 	if err == nil && (unknown != nil || sameFile(named, running)) {
@@ -28,7 +27,7 @@ func program(running string, unknown error) (string, error) {
 	return running, unknown
 }
 
-// named is the absolute path that the first argument leads to.
+// named is the absolute path of the first argument.
 func named() (string, error) {
 	path, err := exec.LookPath(os.Args[0])
 	if err != nil {

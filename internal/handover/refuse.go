@@ -6,10 +6,10 @@ import "fmt"
 // times as long, and have to fit into one message.
 const maxFaults = 8 << 10
 
-// Refuse tells the process that has started this one as its successor why it will be
-// none: what is wrong with what it was started with, one line each. It comes in place
-// of Inherit, whose Predecessor has Fail for all that goes wrong later. In any other
-// process it does nothing.
+// Refuse tells the process that has started this one as its successor why it cannot take
+// over: the faults of its configuration or command line, one line each. It is called in
+// place of Inherit; Predecessor.Fail is for faults that show later. In any other process
+// it does nothing.
 func Refuse(faults []string) {
 	number := take(upgradeVariable)[upgradeVariable]
 	if number == "" || len(faults) == 0 {
@@ -17,7 +17,7 @@ func Refuse(faults []string) {
 	}
 	file, err := inheritedFile(upgradeVariable, number)
 	if err != nil {
-		return // nobody is there who could be told
+		return // no process is there to tell
 	}
 	l, err := newLink(file)
 	if err != nil {
@@ -28,7 +28,7 @@ func Refuse(faults []string) {
 	_ = l.send(&message{Kind: kindFailed, Error: firstOf(faults), Faults: bounded(faults)})
 }
 
-// firstOf is what a side is told that shows one line.
+// firstOf is the fault in one line.
 func firstOf(faults []string) string {
 	if len(faults) == 1 {
 		return faults[0]
@@ -36,7 +36,7 @@ func firstOf(faults []string) string {
 	return fmt.Sprintf("%s (and %d more)", faults[0], len(faults)-1)
 }
 
-// bounded returns as many lines as may be told, and how many are not.
+// bounded returns as many lines as fit, and the number of the others.
 func bounded(faults []string) (told []string) {
 	room := maxFaults
 	for i, fault := range faults {
@@ -49,11 +49,11 @@ func bounded(faults []string) (told []string) {
 	return told
 }
 
-// RefusedError is why a new process has given up by itself.
+// RefusedError is the reason of a new process for giving up.
 type RefusedError struct {
 	Reason string
-	// Faults are what is wrong with its configuration or its command line, one line
-	// each; none if something else was the reason.
+	// Faults are the faults of its configuration or its command line, one line each;
+	// none if the reason was another one.
 	Faults []string
 }
 

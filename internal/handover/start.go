@@ -8,15 +8,15 @@ import (
 	"time"
 )
 
-// siblingPoll is how often a process that is no child of this one is looked for.
+// siblingPoll is how often a process that is not a child of this one is looked for.
 const siblingPoll = 50 * time.Millisecond
 
 // Start runs cmd.Start. wait returns the end of the process.
 //
-// With sibling, on Linux, the parent of the new process is that of this one, which
-// alone learns how it ends: wait returns nil then. That is for below a service manager.
-// systemd does not wait for a main process that is not its own child: after SIGTERM it
-// kills the whole service at once.
+// With sibling, on Linux, the new process has the same parent as this one. Only that
+// parent learns how it ends, so wait returns nil. This is for services of systemd, which
+// does not wait for a main process that is not its own child: after SIGTERM it kills the
+// whole service at once.
 func Start(cmd *exec.Cmd, sibling bool) (wait func() *os.ProcessState, err error) {
 	if sibling {
 		cmd.SysProcAttr = siblingAttr()
@@ -28,7 +28,7 @@ func Start(cmd *exec.Cmd, sibling bool) (wait func() *os.ProcessState, err error
 		if errors.Is(cmd.Wait(), syscall.ECHILD) {
 			awaitSibling(cmd.Process)
 		}
-		return cmd.ProcessState // says it better than an error
+		return cmd.ProcessState // it tells more than the error
 	}, nil
 }
 

@@ -4,5 +4,5 @@ package handover
 
 import "syscall"
 
-// siblingAttr is nothing: only Linux gives a new process another parent.
+// siblingAttr is nil: only Linux can give a new process another parent.
 func siblingAttr() *syscall.SysProcAttr { return nil }

@@ -12,19 +12,18 @@ import (
 )
 
 const (
-	// helloLimit is how long the new process may take to say its first word. A
-	// program that is no cabrank, or one from before upgrades, never does.
+	// helloLimit is how long the new process may take until its first message. A program
+	// that is not cabrank, or one from before upgrades, never sends it.
 	helloLimit = 30 * time.Second
-	// bootGrace is added to the time that the new process gives itself to be
-	// ready, so that its own words are heard before it is given up.
+	// bootGrace is added to the time that the new process gives itself to be ready, so
+	// that its own reason comes before it is given up.
 	bootGrace = 10 * time.Second
-	// maxBoot bounds that time, whatever it says.
+	// maxBoot bounds that time.
 	maxBoot = time.Hour
-	// takeLimit is how long the new process may take to accept on listeners that
-	// it has been given.
+	// takeLimit is how long the new process may take to accept on the listeners.
 	takeLimit = 30 * time.Second
-	// killLimit is how long a process may take to die of KILL; only the kernel
-	// keeps one for longer.
+	// killLimit is how long a process may take to die of KILL; only a process that is
+	// stuck in the kernel takes longer.
 	killLimit = 2 * time.Second
 )
 
@@ -35,28 +34,28 @@ type Options struct {
 	Args      []string   // without the program
 	Environ   []string   // see Inherited
 	Workers   int        // how many the new process begins with; 0: as configured
-	Ports     []int      // of the workers of this one, which the new one leaves alone
-	Listeners *Listeners // what is handed over
+	Ports     []int      // of this process's workers, which the new process avoids
+	Listeners *Listeners // to hand over
 
 	// Start runs cmd.Start, and returns a function that waits for the end of the
-	// process: children belong to whoever reaps them.
+	// process: the supervisor of workers may have to reap it.
 	Start func(cmd *exec.Cmd) (wait func() *os.ProcessState, err error)
 
-	// Over is called when the new process accepts connections, before it hears
-	// that it is alone from now on: the service manager is told first.
+	// Over is called when the new process accepts connections, before that process is
+	// told that it goes on alone: the service manager is told first.
 	Over func(pid int)
 
-	// EndLimit is the time between TERM and KILL of a new process that is given
-	// up: as long as a process without calls needs to end its workers.
+	// EndLimit is the time between TERM and KILL of a new process that is given up: a
+	// process without calls needs this time to end its workers.
 	EndLimit time.Duration
 }
 
 // Progress is a step of an upgrade.
 type Progress struct {
 	Step        string // see the constants
-	Worker      string // that it is about, if one
+	Worker      string // of the new process, if the step is about one
 	Note        string // for people
-	Done, Total int    // workers of the new process that are ready, and that it waits for
+	Done, Total int    // workers of the new process: ready ones, and all that it waits for
 }
 
 // Steps of an upgrade, in order.
@@ -69,8 +68,8 @@ const (
 
 // Successor is a process that has taken over.
 //
-// Its connection lets the successor know when this process has ended, so it
-// stays open until then: hold on to the Successor and close nothing.
+// The end of its connection tells the successor that this process has ended, so it stays
+// open until then: keep the Successor and close nothing.
 type Successor struct {
 	PID  int
 	link *link
@@ -80,11 +79,11 @@ type Successor struct {
 // returns when the new process serves; the caller stops accepting then, and
 // drains.
 //
-// Errors: one line, a *RefusedError if it is the new process's; everything is as it was before, and the new process and its
-// workers are gone (or will be: the keeper of a process that had to be killed
-// takes 2 s). Ending ctx gives the upgrade up, until the new process serves. It
-// takes at most the time that the new process names (bounded by an hour), 72 s,
-// and twice EndLimit.
+// Errors: one line, a *RefusedError with the new process's own reason; everything is as
+// it was before, and the new process and its workers are gone (or will be: the keeper of
+// a process that had to be killed takes 2 s). Until the new process serves, the end of
+// ctx gives up the upgrade. Upgrade takes at most the time that the new process names
+// (bounded by an hour), 72 s, and twice EndLimit.
 //
 // Concurrency: one at a time; tell is called on the goroutine of the caller.
 func Upgrade(ctx context.Context, o Options, tell func(Progress)) (*Successor, error) {
@@ -109,9 +108,9 @@ type candidate struct {
 	ended   <-chan *os.ProcessState // capacity 1
 }
 
-// startSuccessor starts the program with its end of the link as descriptor 3. It stays in
-// the process group: the keys of a terminal reach both, and a service manager
-// finds both in one place.
+// startSuccessor starts the program with its end of the link as descriptor 3. The process
+// stays in this process group: so the keys of a terminal and a service manager reach
+// both.
 func startSuccessor(o *Options) (*candidate, error) {
 	ours, theirs, err := newPair()
 	if err != nil {
@@ -132,10 +131,10 @@ func startSuccessor(o *Options) (*candidate, error) {
 	return &candidate{options: o, process: cmd.Process, pid: cmd.Process.Pid, link: ours, ended: ended}, nil
 }
 
-// interrupt ends this wait for the new process and all that follow. The other
-// direction stays open, for the last word.
+// interrupt ends the present wait for the new process and all later ones. The other
+// direction stays open, for a last message.
 func (c *candidate) interrupt() {
-	_ = c.link.unix.CloseRead() // fails if the link is closed, which waits for nothing
+	_ = c.link.unix.CloseRead() // fails if the link is closed, and then nothing waits
 }
 
 // talk is the conversation up to the point where the new process serves.
@@ -151,8 +150,8 @@ func (c *candidate) talk(ctx context.Context, tell func(Progress)) error {
 	if err := c.handOver(ctx); err != nil {
 		return err
 	}
-	// It serves. From here on nothing is undone: if it cannot be told, it will
-	// see the end of the link.
+	// The new process serves. From here on nothing is undone: if it cannot be told, it
+	// will see the end of the link.
 	c.options.Over(c.pid)
 	_ = c.link.send(&message{Kind: kindOver})
 	tell(Progress{Step: StepOver, Note: "pid " + strconv.Itoa(c.pid)})
@@ -193,7 +192,7 @@ func (c *candidate) awaitReady(ctx context.Context, limit time.Duration, tell fu
 	}
 }
 
-// handOver sends the listeners and waits until they are used.
+// handOver sends the listeners and waits until the new process serves on them.
 func (c *candidate) handOver(ctx context.Context) error {
 	notes, descriptors, err := c.options.Listeners.notes()
 	if err != nil {
@@ -211,8 +210,8 @@ func (c *candidate) handOver(ctx context.Context) error {
 	return err
 }
 
-// receive returns the next message. Its errors tell what has happened rather
-// than what the connection says.
+// receive returns the next message. Its errors tell what the new process did, not the
+// error of the connection.
 func (c *candidate) receive(ctx context.Context, within time.Duration, otherwise string) (*message, error) {
 	m, files, err := c.link.receive(time.Now().Add(within))
 	closeAll(files)
@@ -231,28 +230,28 @@ func (c *candidate) receive(ctx context.Context, within time.Duration, otherwise
 	return nil, errGone
 }
 
-// errGone says that the link has ended without a word.
+// errGone means that the link has ended without a message.
 var errGone = errors.New("it ended before it was ready")
 
-// giveUp ends the new process, whatever it is doing, and says why.
+// giveUp ends the new process, whatever it is doing, and tells it why.
 func (c *candidate) giveUp(why error) error {
-	// It may be about to serve: this word comes before the end of the link, which
-	// alone would mean that this process has died.
+	// The new process may be about to serve: this message comes before the end of the
+	// link, which alone would mean that this process has died.
 	_ = c.link.send(&message{Kind: kindFailed, Error: why.Error()})
 	if state := c.end(why); errors.Is(why, errGone) {
 		how := ""
-		if state != nil { // below a service manager nobody here learns it
+		if state != nil { // below a service manager it is not known here
 			how = fmt.Sprintf(" (%s)", state)
 		}
-		// Its stderr is that of this process, and stays so for good: nothing here can read it.
+		// The new process writes to the same stderr as this one, which cannot read it.
 		why = fmt.Errorf("%w%s; if it said why, that is in the log of the running cabrank", why, how)
 	}
 	c.link.close()
 	return fmt.Errorf("the new process (pid %d) was given up: %w", c.pid, why)
 }
 
-// end waits for a process that gives up by itself, asks any other to end, and
-// kills what does not. The state is nil if even that takes too long, or if another process
+// end waits for a process that gives up by itself, asks any other to end, and kills one
+// that does not. The state is nil if even that takes too long, or if only another process
 // learns it (Start).
 func (c *candidate) end(why error) *os.ProcessState {
 	if _, said := errors.AsType[*RefusedError](why); said || errors.Is(why, errGone) {
@@ -260,9 +259,9 @@ func (c *candidate) end(why error) *os.ProcessState {
 			return state
 		}
 	}
-	// Signals to a process that has ended fail, which is as well.
+	// Signals to a process that has ended fail, which does no harm.
 	_ = c.process.Signal(syscall.SIGTERM)
-	_ = c.process.Signal(syscall.SIGCONT) // one that is stopped hears TERM only then
+	_ = c.process.Signal(syscall.SIGCONT) // a stopped process gets TERM only then
 	if state, ended := c.awaitEnd(c.options.EndLimit); ended {
 		return state
 	}

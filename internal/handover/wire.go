@@ -10,8 +10,7 @@ import (
 	"unicode"
 )
 
-// The frame never changes: whatever versions meet, each can read what the other
-// says first.
+// The frame never changes: each version can read the first message of every other one.
 //
 //	magic    4 bytes  "CRHO"
 //	length   4 bytes  of the body, big-endian, at most maxBody
@@ -22,27 +21,26 @@ const (
 	magic      = "CRHO"
 	headerSize = 8
 
-	// maxBody is many times what a message needs; above it the other side is no
+	// maxBody is many times the size of a message; above it the other side is not
 	// cabrank, or broken.
 	maxBody = 64 << 10
 
 	// maxText bounds each text of a message. Texts end up in a log line.
 	maxText = 2 << 10
 
-	// maxSockets bounds how many listeners change hands at once. There are four
-	// names; a service manager may have more than one socket for one.
+	// maxSockets bounds how many listeners are handed over. There are five names; a
+	// service manager may have more than one socket for a name.
 	maxSockets = 16
 )
 
-// Versions of the protocol that this program speaks. A message or a field that
-// an older side would not understand needs a new number; fields that it may
-// ignore do not.
+// Versions of the protocol that this program speaks. A message or a field that an older
+// side would have to understand needs a new version; a field that it may ignore does not.
 const (
 	oldestProtocol = 1
 	newestProtocol = 1
 )
 
-// kind says what a message is. The comments say who sends it.
+// kind is the kind of a message. The comments say which side sends it.
 type kind string
 
 const (
@@ -50,8 +48,8 @@ const (
 	kindProgress  kind = "progress"  // new: how far it is
 	kindReady     kind = "ready"     // new: give me the listeners
 	kindListeners kind = "listeners" // old: here they are, with descriptors
-	kindServing   kind = "serving"   // new: connections are accepted on them
-	kindOver      kind = "over"      // old: it was the last word, I drain
+	kindServing   kind = "serving"   // new: I accept connections on them
+	kindOver      kind = "over"      // old: I do not accept any more, and drain
 	kindFailed    kind = "failed"    // both: this upgrade is given up
 )
 
@@ -66,7 +64,7 @@ type message struct {
 	PID     int    `json:"pid,omitempty"`
 	Limit   int64  `json:"limit_ms,omitempty"` // new: how long it may take to be ready
 	Workers int    `json:"workers,omitempty"`  // old: how many to begin with, 0: as configured
-	Ports   []int  `json:"ports,omitempty"`    // old: those of its workers, who need not listen there yet
+	Ports   []int  `json:"ports,omitempty"`    // old: of its workers, which may not listen there yet
 
 	// progress
 	Step   string `json:"step,omitempty"`
@@ -83,14 +81,14 @@ type message struct {
 	Faults []string `json:"faults,omitempty"` // new: see Refuse
 }
 
-// socketNote describes a listener that changes hands.
+// socketNote describes a listener that is handed over.
 type socketNote struct {
 	Name    string `json:"name"`
 	Asked   string `json:"asked"`             // address that the configuration asked for
 	Manager bool   `json:"manager,omitempty"` // a service manager has made it
 }
 
-// errForeign says that the other side does not speak this language at all.
+// errForeign means that the other side does not speak this protocol at all.
 var errForeign = errors.New("not a message of cabrank")
 
 // newFrame returns a message with its header.
@@ -127,8 +125,8 @@ func readBody(r io.Reader, length int) (*message, error) {
 	return parseMessage(body)
 }
 
-// parseMessage reads a body. What it does not know it ignores, except the kind
-// of the message; texts lose what would spoil a log or a terminal.
+// parseMessage reads a body. Unknown fields are ignored, an unknown kind is an error;
+// characters that would spoil a log or a terminal are removed from texts.
 func parseMessage(body []byte) (*message, error) {
 	var m message
 	if err := json.Unmarshal(body, &m); err != nil {
