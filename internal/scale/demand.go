@@ -7,66 +7,64 @@ import (
 
 const (
 	// proof is how many standard deviations make a change of the load certain:
-	// by chance alone it is seen less than once in a year.
+	// chance alone reaches it less than once in a year.
 	proof = 6.0
-	// levelFor is the time over which the level of the load is averaged, and
-	// levelMost up to which that is extended until levelCalls have come: fewer
-	// calls leave its level open by more than a twentieth.
+	// levelFor is the time over which the level of the load is averaged. It is extended
+	// up to levelMost until levelCalls have come: after fewer calls the level is
+	// uncertain by more than a twentieth.
 	levelFor   = time.Minute
 	levelMost  = 5 * time.Minute
 	levelCalls = 400
-	// lateFor is the time in which calls that take longer than before have to
-	// show, and block how many samples are one value when it is measured how
-	// unequal calls are: 4 s.
+	// lateFor is the time over which calls are checked for taking longer than before.
 	lateFor = 30 * time.Second
-	block   = 16
+	// block is how many samples, 4 s, make one value of blockVariance.
+	block = 16
 	// fewCalls have to end before they tell how long calls take.
 	fewCalls = 10
-	// standingFor is the time over which slots of calls that last are averaged.
+	// standingFor is the time over which slots of standing calls are averaged.
 	standingFor = 5 * time.Second
 	// trendLeast and trendMost bound the time over which a slope is sought.
 	trendLeast = 5 * time.Second
 	trendMost  = time.Minute
-	// riseMost is the longest time, in samples, that is compared with what came
-	// before it; slower changes are the level's and the slope's business.
+	// riseMost is the longest time, in samples, that is compared with the time before
+	// it; slower changes show in the level and the slope.
 	riseMost = 128
-	// suspicion is what a rise has to show, in standard deviations, to be looked
-	// at more closely.
+	// suspicion is the rise, in standard deviations, from which on findRise looks
+	// closer.
 	suspicion = 3.0
 )
 
-// load is what is known of the demand at one moment.
-type load struct {
+// estimate is an estimate of the demand at one moment.
+type estimate struct {
 	rate       float64 // arrivals per second
 	ahead      float64 // the same when a worker that is started now would be ready
 	service    float64 // seconds in a slot per call; 0 is not known
-	standing   float64 // slots of calls that last, whatever the arrivals do
+	standing   float64 // slots of standing calls: streams, which last whatever the arrivals do
 	doubt      float64 // relative standard deviation of rate times service
 	dispersion float64 // variance of arrivals over their mean, at least 1
 	since      time.Duration
 }
 
-// slots is the work that arrives, in slots that are busy with it at all times:
-// Little's law.
-func (l load) slots() float64 { return l.standing + l.rate*l.service }
+// slots is the arriving work, as the mean number of busy slots (Little's law).
+func (l estimate) slots() float64 { return l.standing + l.rate*l.service }
 
-// surely is the same, as far as the calls seen so far prove it: the first of them
-// prove little.
-func (l load) surely() float64 {
+// surely is the part of slots that the calls seen so far prove: the first calls prove
+// little.
+func (l estimate) surely() float64 {
 	return l.standing + l.rate*l.service*math.Max(0, 1-l.doubt)
 }
 
-// slotsAhead is the same when a worker that is started now would be ready; a slope
-// is proven already.
-func (l load) slotsAhead() float64 {
+// slotsAhead is slots at the time when a worker that is started now would be ready; a
+// slope is proven already.
+func (l estimate) slotsAhead() float64 {
 	if l.ahead <= l.rate {
 		return l.surely()
 	}
 	return l.standing + l.ahead*l.service
 }
 
-// atMost is the load as far as anything speaks for it.
-func (l load) atMost() float64 { return l.standing + l.rate*l.service*(1+doubtRoom*l.doubt) }
+// atMost is the highest slots that the calls allow.
+func (l estimate) atMost() float64 { return l.standing + l.rate*l.service*(1+doubtRoom*l.doubt) }
 
 // demand measures the load.
 type demand struct {
@@ -74,30 +72,29 @@ type demand struct {
 	since   time.Duration // of the last sudden rise of the arrivals
 	before  float64       // the rate before it
 
-	// unequal is the variance that calls add to the slot time of a second, as
-	// blockVariance last found it, and stale how many marks have come since.
-	unequal float64
-	stale   int
+	// unequal is the last result of blockVariance, and sinceUnequal how many marks have come
+	// since.
+	unequal      float64
+	sinceUnequal int
 }
 
-// add takes a mark in; false if it came too soon to be kept.
+// add adds a mark. It reports false if the mark came too soon to be kept.
 func (d *demand) add(m mark) bool {
 	if !d.history.add(m) {
 		return false
 	}
 	d.since = min(max(d.since, d.history.marks[0].at), m.at) // m.at is less if the clock went back
 	d.findRise()
-	d.stale++
-	if end := d.history.end(); d.stale >= block || end < block {
-		d.stale, d.unequal = 0, d.history.blockVariance(d.history.between(0, end).perCall())
+	d.sinceUnequal++
+	if end := d.history.end(); d.sinceUnequal >= block || end < block {
+		d.sinceUnequal, d.unequal = 0, d.history.blockVariance(d.history.between(0, end).perCall())
 	}
 	return true
 }
 
-// findRise looks for a recent time in which more calls have arrived than the load
-// before it leads to by chance. What came before is then no longer the level. A
-// rise has to show in both halves of that time: a batch of calls that came at once
-// is no level.
+// findRise looks for a recent time in which more calls have arrived than the load before
+// it explains. The time before then no longer counts for the level. A rise has to show in
+// both halves of that time: a batch of calls that came at once is not a level.
 func (d *demand) findRise() {
 	h := &d.history
 	end := h.end()
@@ -124,11 +121,11 @@ func (d *demand) findRise() {
 	}
 }
 
-// expectation is how many calls arrive in some time, if nothing changes.
+// expectation is how many calls arrive in some time if nothing changes.
 type expectation struct{ mean, variance float64 }
 
-// expect tells how many calls follow upon marks first to last within so many
-// seconds, if their level or their certain slope goes on.
+// expect returns how many calls follow within seconds after the marks first to last, if
+// their level or their certain slope goes on.
 func (d *demand) expect(first, last int, seconds, dispersion float64) expectation {
 	past := d.history.fit(first, last, dispersion)
 	rate, unsure := past.rate, 1+seconds/past.length
@@ -139,12 +136,11 @@ func (d *demand) expect(first, last int, seconds, dispersion float64) expectatio
 	return expectation{mean: rate * seconds, variance: dispersion * rate * seconds * unsure}
 }
 
-// measure sums up what is known of the load. boot is how long a worker takes to
-// become ready.
-func (d *demand) measure(boot time.Duration) load {
+// measure estimates the load. boot is the time that a worker takes to become ready.
+func (d *demand) measure(boot time.Duration) estimate {
 	h := &d.history
 	end, now := h.end(), h.last().at
-	l := load{dispersion: h.dispersion(h.from(now - levelFor)), since: d.since}
+	l := estimate{dispersion: h.dispersion(h.from(now - levelFor)), since: d.since}
 	s := d.service()
 	l.service, l.standing, l.doubt = s.seconds, s.standing, s.doubt
 	level := h.between(d.levelFrom(&l), end)
@@ -161,9 +157,8 @@ func (d *demand) measure(boot time.Duration) load {
 	return l
 }
 
-// settled is from when on the level after the last rise is undisturbed: the first
-// sample of a rise may have begun before it. As long as there is no other, it has
-// to do.
+// settled is from when on the level after the last rise is undisturbed: the first sample
+// of a rise may have begun before it, and is left out as soon as there are others.
 func (d *demand) settled() time.Duration {
 	if d.history.last().at-d.since < 4*step {
 		return d.since
@@ -173,7 +168,7 @@ func (d *demand) settled() time.Duration {
 
 // levelFrom returns the mark from which on the level of the load is averaged:
 // longer if calls are long or few.
-func (d *demand) levelFrom(l *load) int {
+func (d *demand) levelFrom(l *estimate) int {
 	h := &d.history
 	now := h.last().at
 	since := d.settled()
@@ -186,18 +181,19 @@ func (d *demand) levelFrom(l *load) int {
 	}
 }
 
-// service is how long calls have slots.
+// service is the time that calls have slots.
 type service struct {
-	seconds  float64 // per call, but for those that last; 0 is not known
-	doubt    float64 // relative standard deviation of it
-	standing float64 // slots of calls that last, whatever the arrivals do
+	seconds  float64 // per call, without standing calls; 0 is not known
+	doubt    float64 // relative standard deviation of seconds
+	standing float64 // slots of standing calls
 }
 
 // service measures the time in a slot per call, over all the history, unless the
 // last part of it proves that calls take longer by now.
 //
-// With calls that still run it is what statistics of lives call the total time on
-// test, over the number of deaths: right although some have not ended.
+// Calls that still run count with their time so far: the total time on test over the
+// number of deaths, as survival statistics call it, is right although some calls have not
+// ended.
 func (d *demand) service() service {
 	h := &d.history
 	end, now := h.end(), h.last().at
@@ -206,7 +202,7 @@ func (d *demand) service() service {
 	switch {
 	case recent.seconds <= 0:
 		return service{}
-	case all.served < fewCalls: // calls that do not end tell no more than that they are there
+	case all.served < fewCalls: // calls that do not end only tell that they run
 		return service{doubt: 1, standing: recent.busy / recent.seconds}
 	}
 	s := service{seconds: all.perCall(), standing: recent.standing / recent.seconds}
@@ -218,11 +214,11 @@ func (d *demand) service() service {
 	return s
 }
 
-// perCall is the time in a slot per call that ended, but for those that last.
+// perCall is the time in a slot per ended call, without standing calls.
 func (s span) perCall() float64 { return math.Max(s.busy-s.standing, 0) / math.Max(s.served, 1) }
 
-// doubtOf is the relative standard deviation of what a span tells of the time per
-// call, if each second of it adds so much to the variance of its sum.
+// doubtOf is the relative standard deviation of the time per call from a span, if each
+// second adds variance to the variance of its sum.
 func doubtOf(s span, perCall, variance float64) float64 {
 	if perCall == 0 || s.served == 0 {
 		return 1
@@ -230,9 +226,9 @@ func doubtOf(s span, perCall, variance float64) float64 {
 	return math.Min(1, math.Sqrt(variance*s.seconds)/(perCall*s.served))
 }
 
-// blockVariance is by how much the slot time in a block of samples differs from
-// what the calls that ended there should have taken: its variance, per second. It
-// is measured, since nobody knows how unequal calls are.
+// blockVariance is the variance, per second, of the slot time in a block of samples
+// around the time that the calls ended there should have taken. It is measured, since
+// the spread of run times is not known.
 func (h *history) blockVariance(perCall float64) float64 {
 	var squares, seconds float64
 	for j := h.end(); j >= block; j -= block {
@@ -241,7 +237,7 @@ func (h *history) blockVariance(perCall float64) float64 {
 		squares += off * off
 		seconds += part.seconds
 	}
-	if seconds == 0 { // less than one block: taken to be memoryless
+	if seconds == 0 { // less than one block: run times are taken to be exponential
 		all := h.between(0, h.end())
 		return perCall * perCall * all.served / math.Max(all.seconds, 1)
 	}

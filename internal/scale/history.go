@@ -9,8 +9,8 @@ import (
 const (
 	// step is the shortest time between two samples that are both kept.
 	step = 200 * time.Millisecond
-	// kept bounds the samples in memory: 384 s at four in a second, 130 KiB. Up
-	// to spare more wait until the oldest are dropped together.
+	// kept bounds the samples in memory: 384 s at four in a second, 130 KiB. Up to spare
+	// more are kept until the oldest are dropped together.
 	kept  = 1536
 	spare = 256
 	// gap is a time without samples after which the past tells nothing: the
@@ -18,27 +18,27 @@ const (
 	gap = 10 * time.Second
 )
 
-// mark is what had been counted at one moment.
+// mark is the counters at one moment.
 type mark struct {
 	at       time.Duration
 	arrivals uint64
 	served   uint64
 	slotTime time.Duration
-	standing time.Duration // of it, of calls that last
+	standing time.Duration // the part of slotTime of standing calls
 	cpu      time.Duration
 
 	// Since the mark before.
 	seconds float64
 	count   float64 // of arrivals
-	// squares adds up the squared differences of neighboring counts.
+	// squares is the sum of the squared differences of neighboring counts.
 	squares float64
 }
 
 // history is the last marks, oldest first.
 type history struct{ marks []mark }
 
-// add takes a mark in; false if it is too close to the last one, and dropped. A
-// clock or a counter that goes back, or a gap, empties the history before.
+// add adds a mark. It reports false if the mark is too close to the last one, and drops
+// it. A clock or a counter that goes back, or a gap, empties the history first.
 func (h *history) add(m mark) bool {
 	if len(h.marks) > 0 {
 		last := h.last()
@@ -67,13 +67,12 @@ func (h *history) end() int { return len(h.marks) - 1 }
 
 func (h *history) last() *mark { return &h.marks[h.end()] }
 
-// from returns the index of the first mark at or after an instant; that of the
-// last one at most.
+// from returns the index of the first mark at or after an instant, at most the last one.
 func (h *history) from(instant time.Duration) int {
 	return min(sort.Search(len(h.marks), func(i int) bool { return h.marks[i].at >= instant }), h.end())
 }
 
-// between returns how much was counted from mark i to mark j.
+// between returns the differences of the counters from mark i to mark j.
 func (h *history) between(i, j int) span {
 	a, b := &h.marks[i], &h.marks[j]
 	return span{
@@ -86,16 +85,15 @@ func (h *history) between(i, j int) span {
 	}
 }
 
-// span is what was counted in some time.
+// span is the differences of the counters over some time.
 type span struct {
 	seconds, arrivals, served, busy, standing, cpu float64
 }
 
-// dispersion returns how much more the arrivals from mark i on vary from sample
-// to sample than those of callers who know nothing of each other: the variance
-// of the counts over their mean, 1 for a Poisson process and never less. It is
-// taken from differences of neighbors, so that a load that changes its level
-// does not look like one that comes in bursts.
+// dispersion returns how much more the arrivals from mark i on vary from sample to sample
+// than those of independent callers: the variance of the counts over their mean, 1 for a
+// Poisson process and never less. It is taken from the differences of neighbors, so that
+// a change of the level does not look like bursts.
 func (h *history) dispersion(i int) float64 {
 	differences := float64(h.end() - i - 1)
 	arrivals := h.between(i, h.end()).arrivals
@@ -106,21 +104,20 @@ func (h *history) dispersion(i int) float64 {
 	return math.Max(1, variance/(arrivals/(differences+1)))
 }
 
-// line is a straight line through the rate of arrivals over time.
-type line struct {
+// trendLine is a straight line through the rate of arrivals over time.
+type trendLine struct {
 	rate   float64 // per second, in the middle
 	slope  float64 // per second and second
 	length float64 // seconds
 	sure   float64 // how many standard deviations the slope is above 0
 }
 
-// fit lays a line through the rates from mark i to mark j by least squares.
-// Counts with this dispersion leave its slope uncertain by
-// sqrt(12 dispersion rate / length^3).
-func (h *history) fit(i, j int, dispersion float64) line {
+// fit fits a line to the rates from mark i to mark j by least squares. With this
+// dispersion its slope is uncertain by sqrt(12 dispersion rate / length^3).
+func (h *history) fit(i, j int, dispersion float64) trendLine {
 	all := h.between(i, j)
 	if all.seconds <= 0 || all.arrivals == 0 {
-		return line{length: all.seconds}
+		return trendLine{length: all.seconds}
 	}
 	t := -all.seconds / 2 // from the middle
 	var products, squares float64
@@ -131,7 +128,7 @@ func (h *history) fit(i, j int, dispersion float64) line {
 		squares += t * t * m.seconds
 		t += m.seconds / 2
 	}
-	l := line{rate: all.arrivals / all.seconds, length: all.seconds}
+	l := trendLine{rate: all.arrivals / all.seconds, length: all.seconds}
 	if squares > 0 {
 		l.slope = products / squares
 		l.sure = l.slope / math.Sqrt(12*dispersion*l.rate/(all.seconds*all.seconds*all.seconds))
@@ -139,7 +136,7 @@ func (h *history) fit(i, j int, dispersion float64) line {
 	return l
 }
 
-// after returns the rate that the line leads to, so many seconds after its end.
-func (l line) after(seconds float64) float64 {
+// after returns the rate of the line, seconds after its end.
+func (l trendLine) after(seconds float64) float64 {
 	return math.Max(0, l.rate+l.slope*(l.length/2+seconds))
 }

@@ -3,33 +3,32 @@ package scale
 import "time"
 
 const (
-	// holdLeast is for how long a load must have fitted into fewer workers. It
-	// doubles up to holdMost when more are wanted soon after fewer were.
+	// holdLeast is how long the load must have fitted into fewer workers. It doubles, up
+	// to holdMost, when more are wanted soon after fewer were.
 	holdLeast = 5 * time.Minute
 	holdMost  = 40 * time.Minute
-	// bucket is how finely needs are remembered.
+	// bucket is the time for which one need is remembered.
 	bucket  = 10 * time.Second
 	buckets = int(holdMost/bucket) + 2
 )
 
 // hold keeps a number of workers until fewer have been enough for long enough.
 //
-// Units: needs are numbers of workers; each bucket has the largest of its time.
+// Units: needs are numbers of workers; each bucket has the largest need of its time.
 type hold struct {
 	needs   [buckets]int
 	newest  int64         // number of the newest bucket, from the beginning of time
-	noted   bool          // any
+	noted   bool          // a need was noted
 	first   time.Duration // when the first need was noted
 	length  time.Duration
 	lastUp  time.Duration
-	lastCut time.Duration // when fewer were wanted last
+	lastCut time.Duration // when fewer were last wanted
 	cut     bool
 }
 
 func (h *hold) reset() { *h = hold{length: holdLeast} }
 
-// restart forgets when needs were noted first: they have to be seen for long
-// enough again.
+// restart makes needs count from now: they have to be seen for long enough again.
 func (h *hold) restart(now time.Duration) { h.first = now }
 
 // note remembers how many workers are needed now.
@@ -48,7 +47,7 @@ func (h *hold) note(need int, now time.Duration) {
 	*at = max(*at, need)
 }
 
-// most returns the largest need of the time that counts.
+// most returns the largest need within length.
 func (h *hold) most(now time.Duration) int {
 	most := 0
 	for number := int64((now - h.length) / bucket); number <= h.newest; number++ {
@@ -68,8 +67,8 @@ func (h *hold) fewer(wanted int, now time.Duration) bool {
 // lowered notes that fewer are wanted.
 func (h *hold) lowered(now time.Duration) { h.cut, h.lastCut = true, now }
 
-// raised notes that more are wanted. Soon after fewer were that is a change of
-// mind, and the next takes longer; long after it, no more than it did at first.
+// raised notes that more are wanted. Soon after fewer were wanted, it doubles length;
+// long after that, it resets length to holdLeast.
 func (h *hold) raised(now time.Duration) {
 	if h.cut {
 		switch calm := now - h.lastCut; {

@@ -3,24 +3,24 @@ package scale
 import "math"
 
 const (
-	// cpuFull is the part of the usable CPU that counts as all of it: workers
-	// that wait for CPU gain nothing by company.
+	// cpuFull is the part of the usable CPU that counts as all of it: more workers do
+	// not help workers that wait for CPU.
 	cpuFull = 0.9
-	// cpuFor is how many samples, a minute's, tell what a busy slot costs.
+	// cpuFor is how many samples, one minute, tell the cost of a busy slot.
 	cpuFor = 240
-	// cpuRecent is how many samples, two seconds', tell whether CPU is left.
+	// cpuRecent is how many samples, two seconds, tell whether CPU is left.
 	cpuRecent = 8
-	// cpuSlotSeconds of work have to be seen before they tell anything, in
-	// cpuBusy of the slots: workers that have nothing to do use some CPU, too.
+	// cpuSlotSeconds is how much work has to be seen before it tells anything, in at
+	// least cpuBusy of the slots: idle workers use some CPU, too.
 	cpuSlotSeconds = 2.0
 	cpuBusy        = 0.1
-	// memoryMargin is the part of the memory limit that is left for what is not
-	// a worker: calls in buffers, caches, workers that grow.
+	// 1/memoryMargin of the memory limit is left for buffers of calls, caches, and
+	// workers that grow.
 	memoryMargin = 10
 )
 
 // cpuCost is the CPU time of the workers per second of a busy slot. It is learned
-// only while CPU is left: later, calls take longer because they wait for it, and
+// only while CPU is left: after that, calls take longer because they wait for CPU, and
 // each slot seems to cost less.
 type cpuCost struct {
 	known bool
@@ -40,7 +40,7 @@ func (c *cpuCost) learn(h *history, cpus, slots float64) {
 	c.known, c.cost = true, long.cpu/long.busy
 }
 
-// limit returns how many workers can be busy at a time with the CPU there is.
+// limit returns how many workers can be busy at a time with the usable CPU.
 func (c *cpuCost) limit(cpus, slotsEach float64) int {
 	if !c.known || cpus <= 0 {
 		return math.MaxInt
@@ -48,9 +48,9 @@ func (c *cpuCost) limit(cpus, slotsEach float64) int {
 	return max(1, workers(cpus/c.cost, slotsEach))
 }
 
-// memoryLimit returns how many workers fit into the memory: those there are, and
-// as many as fit into what is left of it. Those on their way count in full, for
-// what they will use is not used yet.
+// memoryLimit returns how many workers fit into the memory: the ready ones, and as many
+// as fit into the rest. Booting workers count among the latter in full, for they do not
+// use their memory yet.
 func memoryLimit(now *Sample) int {
 	if now.MemoryLimit <= 0 || now.MemoryEach <= 0 {
 		return math.MaxInt

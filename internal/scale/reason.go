@@ -1,11 +1,11 @@
 package scale
 
-// Reason is why the number of workers that are wanted is what it is. Its String
-// is the value of the reason label of cabrank_scale_decisions_total.
+// Reason is the reason for the number of wanted workers. Its String is the value of the
+// reason label of cabrank_scale_decisions_total.
 type Reason uint8
 
 const (
-	// Enough means that what there is, is right.
+	// Enough means that the number is right.
 	Enough Reason = iota
 	// Load means that the level of the load needs more.
 	Load
@@ -19,18 +19,17 @@ const (
 	Shed
 	// LessLoad means that the load has fitted into fewer for long enough.
 	LessLoad
-	// Minimum means that fewer were wanted than have to run.
+	// Minimum means that fewer were wanted than the minimum.
 	Minimum
-	// Maximum means that more would be needed than may run.
+	// Maximum means that more are needed than the maximum.
 	Maximum
-	// CPU means that more would be needed, and would have no CPU.
+	// CPU means that more are needed, but would have no CPU.
 	CPU
-	// Memory means that more would be needed, and would have no memory.
+	// Memory means that more are needed, but would have no memory.
 	Memory
-	// NotReady means that more would be needed, and those that are wanted do not
-	// come up.
+	// NotReady means that more are needed, but the wanted ones do not come up.
 	NotReady
-	// Often means that another change would be one too many in this minute.
+	// Often means that the number has changed too often in this minute.
 	Often
 	reasons // how many there are
 )
@@ -66,7 +65,7 @@ func Reasons() []Reason {
 	return all
 }
 
-// allows says what lets no more workers start, after "as far as".
+// allows completes "as far as": it says what bounds the number.
 func (r Reason) allows() string {
 	switch r {
 	case CPU:

@@ -6,15 +6,14 @@ import (
 )
 
 const (
-	// reaction is what passes until a load is known and a worker is asked for.
+	// reaction is the time until a load is known and a worker is asked for.
 	reaction = time.Second
-	// usualBoot stands in for the time that a worker takes to start until one
-	// has.
+	// usualBoot is the assumed boot time before a worker has booted.
 	usualBoot = 5 * time.Second
-	// leastBoot keeps one that starts in no time from making every wait a backlog.
+	// leastBoot keeps workers that boot very fast from making every wait a backlog.
 	leastBoot = 500 * time.Millisecond
-	// chances times the mean run time over the free slots is a wait that chance
-	// alone does not bring in days.
+	// chances times the mean run time over the free slots is a wait that chance alone
+	// does not cause within days.
 	chances = 30
 	// downEvery is the least time between one worker less and the next.
 	downEvery = 10 * time.Second
@@ -22,33 +21,33 @@ const (
 	maxChanges = 12
 )
 
-// Options bound what a Scaler may want.
+// Options bound the number that a Scaler may want.
 type Options struct {
 	// Min and Max are numbers of workers, 1 <= Min <= Max.
 	Min, Max int
 }
 
-// Sample is what is known at one moment. Counters count from a beginning that
-// stays the same; one that goes back makes the Scaler forget what it saw.
+// Sample is the counters and states at one moment. Counters only grow; one that goes
+// back makes the Scaler forget the past.
 type Sample struct {
 	Now time.Duration // monotonic
 
 	Arrivals uint64        // calls that have asked for a slot, refused ones included
 	Served   uint64        // calls that have had a slot and given it back
-	SlotTime time.Duration // that calls have had slots for, running ones until now
-	Shed     uint64        // calls refused because they would have been late, or waited too long, or too many did
-	Waiting  int           // calls that wait now
-	Oldest   time.Duration // the longest that one of them has waited
-	Long     int           // calls that run now and last, whatever arrives: streams
+	SlotTime time.Duration // sum of the times that calls have had slots, running ones until now
+	Shed     uint64        // calls refused because they would have been late, had waited too long, or too many waited
+	Waiting  int           // waiting calls
+	Oldest   time.Duration // the longest wait of a waiting call
+	Long     int           // running standing calls: streams, which last whatever the arrivals do
 
 	Ready   int           // workers that take calls
-	Booting int           // workers that will
+	Booting int           // workers that will take calls
 	Failing int           // workers that end again and again
-	Slots   int           // of ready workers together
-	Others  int           // slots of endpoints that somebody else runs
+	Slots   int           // of all ready workers
+	Others  int           // slots of endpoints that cabrank does not run itself
 	Boot    time.Duration // how long a worker takes to become ready; 0 is not known
 
-	CPU         time.Duration // that ready workers have used
+	CPU         time.Duration // CPU time of the ready workers
 	CPUs        float64       // CPU seconds per second that they can have; 0 is not known
 	MemoryLimit int64         // bytes; 0 is not known
 	MemoryUsed  int64
@@ -58,10 +57,10 @@ type Sample struct {
 // Decision is how many workers are wanted.
 type Decision struct {
 	Wanted  int
-	Changed bool    // it was another number before
-	Reason  Reason  // of the number, or why it is not larger
-	Words   string  // the same for people; not empty if Changed, or if more are not wanted although they are needed
-	Load    float64 // slots that the calls keep busy
+	Changed bool    // Wanted has changed
+	Reason  Reason  // for the number, or why it is not larger
+	Words   string  // the reason for people; not empty if Changed, or if more are needed but not wanted
+	Load    float64 // mean number of slots that the calls keep busy
 }
 
 // Scaler decides how many workers are wanted.
@@ -85,8 +84,7 @@ type Scaler struct {
 	decided Decision
 }
 
-// New returns a Scaler that wants so many workers to begin with, moved into the
-// bounds.
+// New returns a Scaler that first wants wanted workers, moved into the bounds.
 func New(o Options, wanted, slotsEach int) *Scaler {
 	s := &Scaler{options: o, policy: policy{headroom, roomToGo}, each: float64(max(slotsEach, 1))}
 	s.wanted = min(max(wanted, o.Min), o.Max)
@@ -95,19 +93,18 @@ func New(o Options, wanted, slotsEach int) *Scaler {
 	return s
 }
 
-// Bound changes the bounds. What is wanted moves into them with the next
+// Bound changes the bounds. The wanted number moves into them with the next
 // Decision.
 func (s *Scaler) Bound(o Options) { s.options = o }
 
-// Set makes n what is wanted, as somebody has decided by hand. The load seen so
-// far stays known.
+// Set sets the wanted number by hand. The load seen so far stays known.
 func (s *Scaler) Set(n int, now time.Duration) {
 	s.wanted = n
 	s.hold.raised(now)
 }
 
-// Decide takes in a sample and returns what is wanted now. Samples that come
-// less than 200 ms after the last one change nothing.
+// Decide takes in a sample and returns the decision. Samples that come less than 200 ms
+// after the last one change nothing.
 func (s *Scaler) Decide(now Sample) Decision {
 	if !s.observe(&now) {
 		s.decided.Wanted, s.decided.Changed = s.wanted, false
@@ -123,7 +120,7 @@ func (s *Scaler) Decide(now Sample) Decision {
 	return s.decided
 }
 
-// observe takes in what has been counted; false if it came too soon.
+// observe takes in a sample. It reports false if the sample came too soon.
 func (s *Scaler) observe(now *Sample) bool {
 	long := s.long
 	if s.began {
@@ -143,22 +140,22 @@ func (s *Scaler) observe(now *Sample) bool {
 	if !s.began {
 		s.began, s.last = true, *now
 	}
-	if s.demand.history.end() == 0 { // the past tells nothing any more
+	if s.demand.history.end() == 0 { // the history was emptied
 		s.hold.restart(now.Now)
 	}
 	s.cost.learn(&s.demand.history, now.CPUs, float64(now.Slots))
 	return true
 }
 
-// need is how many workers the load needs, and what speaks for the number.
+// need is how many workers the load needs, and why.
 type need struct {
 	workers int
 	reason  Reason
 	words   string
 }
 
-// need weighs what asks for workers; the largest counts.
-func (s *Scaler) need(now *Sample, l load) need {
+// need computes the numbers of workers for all reasons; the largest counts.
+func (s *Scaler) need(now *Sample, l estimate) need {
 	n := need{workers: s.workersFor(l.surely(), &l, s.headroom, now), reason: Load}
 	switch ahead := s.workersFor(l.slotsAhead(), &l, s.headroom, now); {
 	case ahead > n.workers:
@@ -178,13 +175,13 @@ func (s *Scaler) need(now *Sample, l load) need {
 	return n
 }
 
-// riseFor is for how long after a sudden rise it is the reason of what follows.
+// riseFor is how long after a sudden rise it is the reason of changes.
 const riseFor = 5 * time.Second
 
-// forBacklog is how many workers are needed if calls that come now would wait for
-// longer than a worker takes to start, and for longer than chance can explain: for
-// the load, and to clear what waits within that time.
-func (s *Scaler) forBacklog(now *Sample, l load) int {
+// forBacklog is how many workers are needed if new calls would wait for longer than a
+// worker takes to start, and for longer than chance can explain: for the load, and to
+// serve the waiting calls within that time.
+func (s *Scaler) forBacklog(now *Sample, l estimate) int {
 	slots := float64(now.Slots + now.Others)
 	if now.Waiting == 0 || slots == 0 {
 		return 0
@@ -196,30 +193,30 @@ func (s *Scaler) forBacklog(now *Sample, l load) int {
 	}
 	switch {
 	case wait <= limit || now.Booting > 0:
-		return 0 // those on their way come first
+		return 0 // the booting workers come first
 	case l.service == 0:
-		return now.Ready + 1 // calls that never end tell no number
+		return now.Ready + 1 // calls that never end give no number
 	}
 	backlog := float64(now.Waiting) * l.service / boot(now).Seconds()
 	return min(workers(l.slots()+backlog-float64(now.Others), s.each), 2*now.Ready)
 }
 
-// forShed is how many workers are needed if calls have just been refused for want
-// of time: one more than there are, as long as chance may be the cause.
-func (s *Scaler) forShed(now *Sample, l load) int {
+// forShed is how many workers are needed if calls have just been refused for lack of
+// time: one more than wanted, as long as chance may be the cause.
+func (s *Scaler) forShed(now *Sample, l estimate) int {
 	if now.Shed <= s.last.Shed || now.Ready < s.wanted || s.shedAt > 0 && now.Now-s.shedAt < boot(now)+reaction {
 		return 0
 	}
 	return min(s.wanted+1, s.workersFor(l.slots(), &l, roomToShed, now))
 }
 
-// workersFor is how many workers a load needs with this much headroom, beside what
-// others serve.
-func (s *Scaler) workersFor(slots float64, l *load, beta float64, now *Sample) int {
+// workersFor is how many workers a load needs with the headroom beta, beside the slots of
+// other endpoints.
+func (s *Scaler) workersFor(slots float64, l *estimate, beta float64, now *Sample) int {
 	return workers(staff(slots, l.dispersion, beta)-float64(now.Others), s.each)
 }
 
-// move changes what is wanted towards what is needed, as far as it may.
+// move changes the wanted number towards the need, as far as it may.
 func (s *Scaler) move(now *Sample, n need) Decision {
 	before := s.wanted
 	want, reason, words := s.aim(now, n)
@@ -243,7 +240,7 @@ func (s *Scaler) move(now *Sample, n need) Decision {
 	return Decision{Wanted: want, Changed: true, Reason: reason, Words: words}
 }
 
-// aim is what would be wanted if it did not matter how often that changes.
+// aim is the number that would be wanted if changes were free.
 func (s *Scaler) aim(now *Sample, n need) (want int, reason Reason, words string) {
 	switch {
 	case s.wanted < s.options.Min:
@@ -285,8 +282,8 @@ func (s *Scaler) tooOften(now time.Duration) bool {
 	return s.changes >= maxChanges && now-s.recent[s.changes%maxChanges] < time.Minute
 }
 
-// explain says in words why more are needed.
-func (s *Scaler) explain(reason Reason, now *Sample, l load) string {
+// explain returns in words why more are needed.
+func (s *Scaler) explain(reason Reason, now *Sample, l estimate) string {
 	switch reason {
 	case Rise:
 		return fmt.Sprintf("calls rose from %.3g to %.3g per second, which keep %.3g slots busy", s.demand.before, l.rate, l.slots())
