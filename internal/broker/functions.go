@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// TestFunctions are those with which anybody can try a socket: test.echo returns a
-// string, test.reverse the same from its end, test.delay sleeps for a string of
-// milliseconds and returns them as a number, test.nothing returns nothing.
+// TestFunctions are functions for trying out a socket: test.echo returns a string,
+// test.reverse reverses it, test.delay sleeps for a string of milliseconds and returns
+// them as a number, test.nothing returns nothing.
 func TestFunctions() map[string]Function {
 	return map[string]Function{
 		"test.echo":    ofString(func(_ context.Context, s string) (any, error) { return s, nil }),
@@ -20,7 +20,7 @@ func TestFunctions() map[string]Function {
 	}
 }
 
-// TestStreams are those with several results: test.count counts to a string of a number.
+// TestStreams are test functions with several results: test.count counts to a number.
 func TestStreams() map[string]StreamFunction {
 	return map[string]StreamFunction{"test.count": count}
 }

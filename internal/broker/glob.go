@@ -1,25 +1,25 @@
 package broker
 
-// Matches reports whether a channel matches a pattern as Redis understands it.
+// Matches reports whether a channel matches a pattern of Redis.
 //
 // Shape: "*" is any bytes, "?" one byte, "[ab-d]" one of these, "[^ab]" one of all
 // others, "\" takes the next byte as it is, also within brackets. A bracket that is
 // not closed ends with the pattern; the ends of a range may be in either order. The
-// empty channel matches the empty pattern alone, not even "*".
+// empty channel matches only the empty pattern, not even "*".
 // Units: bytes, not letters: "?" is half of an "ü".
 // Limits: the time is at most the product of both lengths.
-// Source: Redis' manual of PSUBSCRIBE; the corners are held by a comparison with Redis.
+// Source: Redis' manual of PSUBSCRIBE; a test compares corner cases with Redis.
 func Matches(pattern, channel string) bool {
 	if channel == "" {
 		return pattern == ""
 	}
-	// star is behind the last "*", from where to try again with one byte more in it.
+	// star is the index after the last "*", from which to try again with one byte more.
 	p, c, star, from := 0, 0, -1, 0
 	for c < len(channel) {
 		switch next, ok := matchOne(pattern, p, channel[c]); {
 		case p < len(pattern) && pattern[p] == '*':
 			if p++; p == len(pattern) {
-				return true // whatever follows
+				return true // the rest may be anything
 			}
 			star, from = p, c
 		case ok:
@@ -37,8 +37,8 @@ func Matches(pattern, channel string) bool {
 	return p == len(pattern)
 }
 
-// matchOne matches one byte against what stands at p, which is no star, and returns
-// where the pattern goes on.
+// matchOne matches one byte against the pattern at p, which is not a star, and returns
+// the index at which the pattern goes on.
 func matchOne(pattern string, p int, b byte) (next int, ok bool) {
 	if p >= len(pattern) {
 		return p, false
@@ -79,12 +79,12 @@ func matchSet(pattern string, p int, b byte) (next int, ok bool) {
 	return min(p+1, len(pattern)), found != negated
 }
 
-// Work is by how much a pattern may cost whoever compares it with channels, about: how
-// many bytes are compared for each byte of a channel, with the worst of them. What has
-// nothing behind its first star costs nothing beside its own length.
+// Work is the cost of comparing a pattern with channels: about how many bytes are compared
+// for each byte of the worst channel. A pattern without text after its first star costs
+// nothing beside its own length.
 //
-// Units: 0 up to the length. A text that begins like none of its own parts has 1, "aaaa"
-// has 4; one with "?" or a bracket in it counts as long as it is.
+// Units: 0 up to the length. A text whose beginning is not repeated in it has 1, "aaaa"
+// has 4; a text with "?" or a bracket counts with its length.
 func Work(pattern string) (work int) {
 	first := true
 	for pattern != "" {
@@ -101,8 +101,8 @@ func Work(pattern string) (work int) {
 	return work
 }
 
-// untilStar cuts a pattern at its first star, and says whether a byte before that is one of
-// several.
+// untilStar cuts a pattern at its first star. wild reports whether the text before it has
+// "?" or a bracket.
 func untilStar(pattern string) (text []byte, rest string, wild bool) {
 	for p := 0; p < len(pattern); {
 		next := p + 1
@@ -125,9 +125,9 @@ func untilStar(pattern string) (text []byte, rest string, wild bool) {
 	return text, "", wild
 }
 
-// repetition is how often a text, or what it begins with, repeats itself, rounded up: so
-// many of its beginnings fit over each other in the worst channel. It is the table of
-// Knuth, Morris and Pratt that says by how much a beginning may be moved over itself.
+// repetition is how often a text, or a beginning of it, repeats itself, rounded up: so
+// many of its beginnings overlap in the worst channel. The table of Knuth, Morris and
+// Pratt says by how much a beginning may be moved over itself.
 func repetition(text []byte) (most int) {
 	most = 1
 	overlap := make([]int, len(text)+1) // of the first n bytes with themselves

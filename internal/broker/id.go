@@ -9,7 +9,7 @@ import (
 // Source: RFC 9562, section 5.4.
 func NewID() string { return string(AppendID(nil)) }
 
-// AppendID appends one.
+// AppendID appends a random UUID like NewID.
 func AppendID(b []byte) []byte {
 	var random [16]byte
 	rand.Read(random[:])

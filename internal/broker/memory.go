@@ -9,10 +9,10 @@ import (
 
 // MemoryOptions bound a Memory. Zero is no bound.
 type MemoryOptions struct {
-	// CallCap is the most calls that wait for one URI.
+	// CallCap is how many calls may wait for one URI.
 	CallCap int
-	// WaitingBytes is the most memory of all calls that wait, about. Those of one source
-	// have three quarters of it at most.
+	// WaitingBytes is how much memory all waiting calls may take, about. Calls of one
+	// source may take three quarters of it.
 	WaitingBytes int64
 }
 
@@ -25,47 +25,47 @@ type Memory struct {
 
 	mu      sync.Mutex
 	closed  bool
-	lines   map[string]*line // by URI
-	waiting int64            // bytes
+	queues  map[string]*uriQueue // by URI
+	waiting int64                // bytes
 
 	waitingOf map[string]int64 // the same, by source
 
-	// publishing is held while an event goes out: that is the order of events. It is
+	// publishing is held while an event goes out, which keeps events in order. It is
 	// taken before mu, and not held while patterns are compared.
 	publishing sync.Mutex
 	events     func(Topic, Event)
 	channels   map[string]bool
-	patterns   map[string]uint64 // the number of each
-	list       []pattern         // those that are, by their numbers, and some that were
+	patterns   map[string]uint64 // numbers of subscribed patterns
+	list       []pattern         // by number: all subscribed patterns and some former ones
 	number     uint64
 }
 
-// turnOfPatterns is after how many patterns whoever has got an event may write it.
+// turnOfPatterns is after how many patterns Publish yields to subscribers with the event.
 const turnOfPatterns = 64
 
-// pattern is one that was subscribed to.
+// pattern is a pattern that was subscribed to.
 type pattern struct {
 	glob   string
 	number uint64 // of the subscription
 }
 
-// NewMemory returns a broker that nobody uses yet.
+// NewMemory returns a broker without calls and subscriptions.
 func NewMemory(options MemoryOptions) *Memory {
 	return &Memory{
-		options: options, lines: map[string]*line{}, waitingOf: map[string]int64{},
+		options: options, queues: map[string]*uriQueue{}, waitingOf: map[string]int64{},
 		channels: map[string]bool{}, patterns: map[string]uint64{},
 	}
 }
 
-// Listen says where events go, once for each topic that matches. The function must
-// not block and not call the broker.
+// Listen sets the function for events. It is called once for each matching topic, and
+// must not block nor call the broker.
 func (m *Memory) Listen(events func(Topic, Event)) {
 	m.publishing.Lock()
 	defer m.publishing.Unlock()
 	m.events = events
 }
 
-// Publish sends an event to whoever has subscribed; done is called once.
+// Publish sends an event to all subscribers; done is called once.
 func (m *Memory) Publish(e Event, done func(error)) {
 	done(m.publish(e))
 }
@@ -106,7 +106,7 @@ func matching(list []pattern, channel string) (found []pattern) {
 	return found
 }
 
-// since returns the patterns that have come since list was all of them. The caller holds
+// since returns the patterns that were subscribed after list was read. The caller holds
 // publishing.
 func (m *Memory) since(list []pattern) []pattern {
 	last := uint64(0)
@@ -129,8 +129,8 @@ func (m *Memory) enlist(glob string) {
 	}
 }
 
-// delist takes a pattern out. Who has the list may go on with it. The caller holds
-// publishing.
+// delist takes a pattern out. A goroutine that has read the list may go on with it. The
+// caller holds publishing.
 func (m *Memory) delist(glob string) {
 	delete(m.patterns, glob)
 	if len(m.list) > 2*len(m.patterns)+16 {
@@ -138,12 +138,12 @@ func (m *Memory) delist(glob string) {
 	}
 }
 
-// Subscribe has events of a topic come; done is called once, when they do.
+// Subscribe subscribes to a topic; done is called once, when its events come.
 func (m *Memory) Subscribe(topic Topic, done func(error)) {
 	done(m.change(topic, true))
 }
 
-// Unsubscribe is the opposite. Of a topic that is not subscribed it does nothing.
+// Unsubscribe is the opposite. For a topic that is not subscribed it does nothing.
 func (m *Memory) Unsubscribe(topic Topic, done func(error)) {
 	done(m.change(topic, false))
 }
@@ -185,8 +185,8 @@ func (m *Memory) Call(ctx context.Context, call Call) {
 	m.dispatch(call.URI)
 }
 
-// Serve has a function answer calls of a URI, so many at once. Several functions may
-// serve one URI. It ends with stop: what runs then runs on.
+// Serve makes a function answer calls of a URI, at most atOnce at a time. Several
+// functions may serve one URI. It ends with stop; running calls go on.
 func (m *Memory) Serve(uri string, atOnce int, f Function) (stop func()) {
 	return m.serve(uri, &server{function: f, free: atOnce})
 }
@@ -198,7 +198,7 @@ func (m *Memory) ServeStream(uri string, atOnce int, f StreamFunction) (stop fun
 
 func (m *Memory) serve(uri string, s *server) (stop func()) {
 	m.mu.Lock()
-	l := m.line(uri)
+	l := m.queueOf(uri)
 	l.servers = append(l.servers, s)
 	m.mu.Unlock()
 	m.dispatch(uri)
@@ -210,7 +210,7 @@ func (m *Memory) serve(uri string, s *server) (stop func()) {
 	}
 }
 
-// Close refuses what comes. Calls that wait expire in their time.
+// Close refuses new requests. Waiting calls expire in their time.
 func (m *Memory) Close() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -221,7 +221,7 @@ func (m *Memory) Close() {
 func (m *Memory) Waiting() (calls int, bytes int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for _, l := range m.lines {
+	for _, l := range m.queues {
 		calls += l.waiting.Len()
 	}
 	return calls, m.waiting

@@ -8,36 +8,36 @@ import (
 	"time"
 )
 
-// waiterBytes is what a call takes that waits, beside its URI and arguments.
+// waiterBytes is the memory of a waiting call, beside its URI and arguments.
 const waiterBytes = 512
 
-// line is the calls that wait for one URI, the oldest first, and who serves it.
-// Guarded by Memory.mu.
-type line struct {
+// uriQueue is the waiting calls of one URI, the oldest first, and its servers. Guarded by
+// Memory.mu.
+type uriQueue struct {
 	waiting list.List // of *waiter
 	servers []*server
 }
 
-// server is one function, of either kind, with its free places.
+// server is one function, of either kind, and how many more calls it may run.
 type server struct {
 	function Function
 	stream   StreamFunction
 	free     int
 }
 
-func (l *line) leave(s *server) {
+func (l *uriQueue) leave(s *server) {
 	l.servers = slices.DeleteFunc(l.servers, func(other *server) bool { return other == s })
 }
 
 // waiter is a call that was taken and has not ended.
 type waiter struct {
 	memory *Memory
-	ctx    context.Context //nolint:containedctx // of the caller: it ends the call, which outlives the function that began it
+	ctx    context.Context //nolint:containedctx // of the caller: it ends the call, which outlives Memory.Call
 	call   Call
 	until  time.Time
 
 	// Guarded by Memory.mu.
-	place   *list.Element // nil when it does not wait any more
+	element *list.Element // in uriQueue.waiting; nil when it does not wait any more
 	ended   bool
 	timer   *time.Timer
 	unwatch func() bool
@@ -45,28 +45,28 @@ type waiter struct {
 
 func (w *waiter) size() int64 { return int64(waiterBytes + len(w.call.URI) + len(w.call.Args)) }
 
-// line returns the one of a URI. The caller holds mu.
-func (m *Memory) line(uri string) *line {
-	l := m.lines[uri]
+// queueOf returns the queue of a URI, and makes it if need be. The caller holds mu.
+func (m *Memory) queueOf(uri string) *uriQueue {
+	l := m.queues[uri]
 	if l == nil {
-		l = &line{}
-		m.lines[uri] = l
+		l = &uriQueue{}
+		m.queues[uri] = l
 	}
 	return l
 }
 
-// forget removes a line that nobody needs: URIs are the callers' choice. The caller
+// forget removes a queue without calls and servers: callers can send any URI. The caller
 // holds mu.
-func (m *Memory) forget(uri string, l *line) {
-	if l.waiting.Len() == 0 && len(l.servers) == 0 && m.lines[uri] == l {
-		delete(m.lines, uri)
+func (m *Memory) forget(uri string, l *uriQueue) {
+	if l.waiting.Len() == 0 && len(l.servers) == 0 && m.queues[uri] == l {
+		delete(m.queues, uri)
 	}
 }
 
 func (m *Memory) enqueue(w *waiter) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	l := m.lines[w.call.URI]
+	l := m.queues[w.call.URI]
 	switch {
 	case m.closed:
 		return ErrClosed
@@ -78,16 +78,16 @@ func (m *Memory) enqueue(w *waiter) error {
 		return ErrFull
 	}
 	w.until = time.Now().Add(w.call.Timeout)
-	w.place = m.line(w.call.URI).waiting.PushBack(w)
+	w.element = m.queueOf(w.call.URI).waiting.PushBack(w)
 	m.count(w, w.size())
 	return nil
 }
 
-// sourcePart is how many times as much memory of calls that wait as it leaves to others one
-// source takes.
+// sourcePart bounds the memory of one source's waiting calls: it takes at most sourcePart
+// times as much as it leaves to others.
 const sourcePart = 3
 
-// hasRoom reports whether one more may wait. The caller holds mu.
+// hasRoom reports whether one more call may wait. The caller holds mu.
 func (m *Memory) hasRoom(w *waiter) bool {
 	if m.options.WaitingBytes <= 0 {
 		return true
@@ -97,7 +97,7 @@ func (m *Memory) hasRoom(w *waiter) bool {
 	return left >= 0 && (source == "" || m.waitingOf[source]+w.size() <= sourcePart*left)
 }
 
-// count notes that more bytes wait, or fewer. The caller holds mu.
+// count adds bytes to the memory of waiting calls. The caller holds mu.
 func (m *Memory) count(w *waiter, bytes int64) {
 	m.waiting += bytes
 	source := w.source()
@@ -109,7 +109,7 @@ func (m *Memory) count(w *waiter, bytes int64) {
 	}
 }
 
-// source is whose call it is; "" if nobody knows.
+// source is the source of the caller; "" if not known.
 func (w *waiter) source() string {
 	if w.call.Caller == nil {
 		return ""
@@ -117,19 +117,19 @@ func (w *waiter) source() string {
 	return w.call.Caller.Source
 }
 
-// watch ends the call in time, or with its caller.
+// watch ends the call when its time is over, or its caller leaves.
 func (w *waiter) watch() {
 	m := w.memory
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if w.ended {
-		return // somebody else's dispatch was quicker than this
+		return // another goroutine's dispatch was quicker
 	}
 	w.timer = time.AfterFunc(time.Until(w.until), func() { w.end(nil, ErrExpired) })
 	w.unwatch = context.AfterFunc(w.ctx, func() { w.end(nil, w.ctx.Err()) })
 }
 
-// end ends a call, whichever way comes first.
+// end ends a call, unless it has ended.
 func (w *waiter) end(result json.RawMessage, err error) {
 	m := w.memory
 	m.mu.Lock()
@@ -148,14 +148,14 @@ func (w *waiter) end(result json.RawMessage, err error) {
 	w.call.Answered(result, err)
 }
 
-// takeOut takes a call out of its line, if it waits. The caller holds mu.
+// takeOut takes a call out of its queue, if it waits. The caller holds mu.
 func (m *Memory) takeOut(w *waiter) {
-	if w.place == nil {
+	if w.element == nil {
 		return
 	}
-	l := m.lines[w.call.URI]
-	l.waiting.Remove(w.place)
-	w.place = nil
+	l := m.queues[w.call.URI]
+	l.waiting.Remove(w.element)
+	w.element = nil
 	m.count(w, -w.size())
 	m.forget(w.call.URI, l)
 }
@@ -164,7 +164,7 @@ func (m *Memory) takeOut(w *waiter) {
 func (m *Memory) dispatch(uri string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	l := m.lines[uri]
+	l := m.queues[uri]
 	if l == nil {
 		return
 	}
@@ -178,7 +178,7 @@ func (m *Memory) dispatch(uri string) {
 	}
 }
 
-// run answers a call, and then those that have waited meanwhile.
+// run answers a call, and then calls that have come meanwhile.
 func (m *Memory) run(s *server, w *waiter) {
 	for w != nil {
 		w.answer(s)
@@ -186,11 +186,11 @@ func (m *Memory) run(s *server, w *waiter) {
 	}
 }
 
-// next returns the call that s goes on with; without one its place is free.
+// next returns the next call for s; without one s is free for one call more.
 func (m *Memory) next(s *server, uri string) *waiter {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	l := m.lines[uri]
+	l := m.queues[uri]
 	if l == nil || l.waiting.Len() == 0 || !slices.Contains(l.servers, s) {
 		s.free++
 		return nil
@@ -203,13 +203,13 @@ func (m *Memory) next(s *server, uri string) *waiter {
 // answer runs the function, unless the call has expired.
 func (w *waiter) answer(s *server) {
 	if w.ctx.Err() != nil || !time.Now().Before(w.until) {
-		return // its timer or its caller ends it
+		return // its timer or its context ends it
 	}
 	ctx, cancel := context.WithDeadline(w.ctx, w.until)
 	defer cancel()
 	result, err := w.guarded(ctx, s)
 	if ctx.Err() != nil {
-		return // too late, by whatever clock
+		return // too late
 	}
 	if err == nil && result != nil && !json.Valid(result) {
 		err = errNotJSON
@@ -220,7 +220,7 @@ func (w *waiter) answer(s *server) {
 	w.end(result, nil)
 }
 
-// guarded has a panic end one call, not the process.
+// guarded runs the function so that a panic ends one call, not the process.
 func (w *waiter) guarded(ctx context.Context, s *server) (result json.RawMessage, err error) {
 	defer func() {
 		if recover() != nil {

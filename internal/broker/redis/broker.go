@@ -20,9 +20,9 @@ import (
 type Options struct {
 	// Address of one Redis, a Cluster or Sentinels, as redislink.ClientOption has it.
 	Address string
-	// Events is the address of where events are, if they have one of their own.
+	// Events is the address of another Redis for events; "" is the same as Address.
 	Events string
-	// CallCap is the most calls that wait for one URI. Zero: any number.
+	// CallCap is how many calls may wait for one URI. Zero: any number.
 	CallCap int
 	// Sweep is how often expired entries are swept: 30 s if zero.
 	Sweep time.Duration
@@ -30,14 +30,14 @@ type Options struct {
 	Log *slog.Logger
 }
 
-// Broker joins what has the same Redis.
+// Broker connects all servers, sockets and callees of one Redis.
 //
 // Life: Open, Listen once, anything, Close.
 // Concurrency: every method may be called from anywhere.
 type Broker struct {
 	options Options
 	calls   *masters // of calls and results
-	events  *masters // of events: the same, unless they have their own
+	events  *masters // of events: the same, unless Options.Events is set
 	feed    *feed
 	pending pending
 	counts  counts
@@ -47,15 +47,15 @@ type Broker struct {
 	ended  sync.WaitGroup
 }
 
-// cappedText takes a call unless as many wait as may. Keys: timeout key, list.
-// Arguments: milliseconds, payload, cap, and how long the timeout key is there.
+// cappedText takes a call unless cap calls wait. Keys: timeout key, list. Arguments:
+// milliseconds, payload, cap, and the expiry of the timeout key.
 const cappedText = `if redis.call('LLEN', KEYS[2]) >= tonumber(ARGV[3]) then
   return redis.error_reply('list capacity exceeded')
 end
 redis.call('SET', KEYS[1], ARGV[1], ARGV[4], ARGV[5])
 return redis.call('LPUSH', KEYS[2], ARGV[2])`
 
-// errName refuses calls in a Cluster, where the keys of a call have to be in one place.
+// errName refuses calls in a Cluster, where all keys of a call have to be in one slot.
 var errName = errors.New("in a Redis Cluster a URI is not empty and does not begin with }")
 
 // Open connects. Errors: one line that names the address.
@@ -90,8 +90,8 @@ func Open(options Options) (b *Broker, err error) {
 	return b, nil
 }
 
-// Database is the number of the database of calls, or else of events: servers of one number
-// belong together.
+// Database is the number of the database of calls, or else of events: servers with the
+// same number belong together.
 func (b *Broker) Database() int { return cmp.Or(b.calls.client.Database, b.events.client.Database) }
 
 func (b *Broker) start() {
@@ -107,7 +107,7 @@ func (b *Broker) start() {
 	b.ended.Go(b.sweeps)
 }
 
-// all returns the masters of calls, and those of events if they are others.
+// all returns the masters of calls, and those of events if they are different.
 func (b *Broker) all() []*masters {
 	if b.events == nil || b.events == b.calls {
 		return []*masters{b.calls}
@@ -121,17 +121,17 @@ func (b *Broker) closeClients() {
 	}
 }
 
-// Listen says where events go. The function must not block.
+// Listen sets the function for events. It must not block.
 func (b *Broker) Listen(events func(broker.Topic, broker.Event)) { b.feed.listen(events) }
 
-// OnGap says who is told of gaps between events.
+// OnGap sets the functions that are called for gaps between events.
 func (b *Broker) OnGap(begins, ended func()) { b.feed.onGap(begins, ended) }
 
-// Publish sends an event. While there is a gap it is refused.
+// Publish sends an event. In a gap it is refused.
 func (b *Broker) Publish(e broker.Event, done func(error)) {
 	if b.feed.away.Load() != 0 {
 		b.counts.lost.Add(1)
-		done(errLost) // its own sockets would not hear of it
+		done(errLost) // its own sockets would not get the event
 		return
 	}
 	payload, err := json.Marshal(redislink.Event{ID: e.ID, Args: e.Args})
@@ -139,8 +139,8 @@ func (b *Broker) Publish(e broker.Event, done func(error)) {
 		done(err)
 		return
 	}
-	// In a Cluster any node would do. The one that has the channel's slot has all events
-	// of it, of all servers, in one order.
+	// In a Cluster any node would do. The master with the channel's slot gets all its
+	// events, from all servers, in one order.
 	command := b.events.client.B().Publish().Channel(e.Channel).Message(string(payload)).Build().SetSlot(e.Channel)
 	b.events.outlet(e.Channel).add(len(payload), done, command)
 }
@@ -153,7 +153,7 @@ func (b *Broker) Unsubscribe(topic broker.Topic, done func(error)) {
 	b.feed.change(topic, false, done)
 }
 
-// Call asks for a function of whichever callee takes it.
+// Call sends a call to the first callee that takes it.
 func (b *Broker) Call(ctx context.Context, call broker.Call) {
 	if b.calls.client.IsCluster() && (call.URI == "" || call.URI[0] == '}') {
 		call.Accepted(errName)
@@ -177,21 +177,21 @@ func (b *Broker) Call(ctx context.Context, call broker.Call) {
 		total := 0 // Watch calls one after the other
 		call.Stream.Watch(func(more int) {
 			total += more
-			b.grant(w, total)
+			b.passCredit(w, total)
 		})
 	}
 }
 
-// push returns what puts a call into its list, behind its timeout key: that is there until
-// the call's time is over, however late Redis comes to it.
+// push returns the commands that set the timeout key of a call and put the call into its
+// list. The key expires when the call's time is over, however late Redis gets to it.
 func (b *Broker) push(w *waiter, list, payload string, at clock) []rueidis.Completed {
 	build, timeoutKey := b.calls.client.B(), redislink.CallTimeoutKey(w.call.URI, w.id)
 	ms := strconv.FormatInt(max(w.call.Timeout.Milliseconds(), 1), 10)
 	how, until := "PXAT", at.of(w.until)
-	if until == 0 { // its clock is not known
+	if until == 0 { // the clock of Redis is not known
 		how, until = "PX", max(time.Until(w.until).Milliseconds(), 1)
 	}
-	if b.options.CallCap > 0 { // the script's text: Redis keeps it compiled by that
+	if b.options.CallCap > 0 { // Redis caches the compiled script by its text
 		return []rueidis.Completed{build.Eval().Script(cappedText).Numkeys(2).Key(timeoutKey, list).
 			Arg(ms, payload, strconv.Itoa(b.options.CallCap), how, strconv.FormatInt(until, 10)).Build()}
 	}
@@ -203,7 +203,7 @@ func (b *Broker) push(w *waiter, list, payload string, at clock) []rueidis.Compl
 	return []rueidis.Completed{set.PxatMillisecondsTimestamp(until).Build(), lpush}
 }
 
-// takeResults empties a list of results, and waits at it, on a connection of its own.
+// takeResults takes results from a list and waits for more, on a connection of its own.
 func (b *Broker) takeResults(id string) {
 	for wait := redislink.NewBackoff(); b.ctx.Err() == nil; wait.Pause(b.ctx) {
 		conn, giveBack := b.calls.client.Dedicate()
@@ -224,14 +224,14 @@ func (b *Broker) takeResults(id string) {
 	}
 }
 
-// pop takes results once. An error is one of the connection.
+// pop takes results once. An error is about the connection.
 func (b *Broker) pop(conn rueidis.DedicatedClient, id string) error {
 	ctx, cancel := context.WithTimeout(b.ctx, 2*popSeconds*time.Second)
 	defer cancel()
 	popped, err := conn.Do(ctx, conn.B().Blmpop().Timeout(popSeconds).Numkeys(1).Key(redislink.ResultsKey(id)).Right().Count(mostResults).Build()).ToArray()
 	switch {
 	case rueidis.IsRedisNil(err):
-		return nil // nothing came
+		return nil // no result came
 	case err != nil:
 		return err
 	case len(popped) == 2:
@@ -245,15 +245,15 @@ func (b *Broker) pop(conn rueidis.DedicatedClient, id string) error {
 }
 
 const (
-	// busy is how soon after the one before an answer of Redis has to come for the next
-	// question to wait for others, gather long: each wakes two processes, which costs
-	// more than the question. Who calls alone does not wait.
+	// If an answer of Redis comes sooner than busy after the last one, the next question
+	// waits for gather, so that results gather: each question wakes two processes, which
+	// costs more than the question. A single caller does not wait.
 	busy   = 200 * time.Microsecond
 	gather = 300 * time.Microsecond
 
-	// popSeconds bounds a pop that waits, so that a connection that is dead is noticed.
+	// popSeconds bounds a waiting pop, so that a dead connection is noticed.
 	popSeconds = 5
-	// mostResults is how many are taken at once.
+	// mostResults is how many results one pop takes.
 	mostResults = 128
 )
 
@@ -263,9 +263,9 @@ func (b *Broker) deliver(id string, entries []string) {
 	for _, entry := range entries {
 		var result redislink.Entry
 		if err := json.Unmarshal([]byte(entry), &result); err != nil {
-			continue // of somebody who does not keep to the form: its caller's call expires
+			continue // not written by a callee of this protocol: the call expires
 		}
-		if result.More > 0 { // its timeout key is that of those which follow
+		if result.More > 0 { // the timeout key is still needed for the results that follow
 			b.pending.more(result.ID, result.More, result.Args)
 			continue
 		}
@@ -277,10 +277,11 @@ func (b *Broker) deliver(id string, entries []string) {
 	}
 }
 
-// Waiting returns how many calls have not ended; Redis knows how many are taken.
+// Waiting returns how many calls have not ended. How many of them callees have taken only
+// Redis knows.
 func (b *Broker) Waiting() (calls int, bytes int64) { return b.pending.count(), 0 }
 
-// Close refuses what comes and ends what waits.
+// Close refuses new requests and ends waiting calls.
 func (b *Broker) Close() {
 	b.cancel()
 	b.closeClients()

@@ -16,7 +16,7 @@ import (
 	"github.com/cabrank/cabrank/internal/redislink"
 )
 
-// errLost refuses subscriptions while there is no connection.
+// errLost refuses subscriptions without a connection.
 var errLost = errors.New("no connection to redis")
 
 // feed is the connection with all subscriptions.
@@ -24,10 +24,10 @@ type feed struct {
 	broker *Broker
 	first  link // for run
 
-	away atomic.Int64 // since when there is no connection, in ns since 1970; 0: there is one
+	away atomic.Int64 // since when the connection is lost, in ns since 1970; 0: it is up
 
 	mu     sync.Mutex
-	conn   rueidis.DedicatedClient // nil: there is none
+	conn   rueidis.DedicatedClient // nil while it is lost
 	topics map[broker.Topic]bool
 
 	events struct {
@@ -52,7 +52,7 @@ func (f *feed) onGap(begins, ended func()) {
 	f.events.begins, f.events.ended = begins, ended
 }
 
-// tellGap tells that a gap begins, or has ended.
+// tellGap calls the function for the beginning or the end of a gap.
 func (f *feed) tellGap(ended bool) {
 	f.events.RLock()
 	tell := f.events.begins
@@ -72,7 +72,7 @@ type link struct {
 	release func()
 }
 
-// open has the first connection, for run.
+// open opens the first connection, for run.
 func (f *feed) open() (err error) {
 	f.first, err = f.connect(f.broker.ctx)
 	if err != nil {
@@ -82,8 +82,8 @@ func (f *feed) open() (err error) {
 	return err
 }
 
-// run has a connection, and another one when it breaks: at once if that one has lived for a
-// while. Pauses grow as long as none does.
+// run keeps a connection, and opens another one when it breaks: at once if the last one
+// was up for a while, otherwise after growing pauses.
 func (f *feed) run() {
 	ctx, log, since := f.broker.ctx, f.broker.options.Log, time.Now()
 	f.await(ctx, f.first)
@@ -112,13 +112,13 @@ func (f *feed) run() {
 	}
 }
 
-// await returns when a connection is broken, its node is one no more, or ctx ends.
+// await returns when a connection is broken, its node has left the Cluster, or ctx ends.
 func (f *feed) await(ctx context.Context, now link) {
 	look := time.NewTicker(lookEvery)
 	defer look.Stop()
 	for is := true; is; {
 		select {
-		case <-now.broken: //nolint:errcheck // whatever broke it, another one is opened
+		case <-now.broken: //nolint:errcheck // for any error another one is opened
 			is = false
 		case <-ctx.Done():
 			is = false
@@ -135,15 +135,15 @@ func (f *feed) await(ctx context.Context, now link) {
 
 const (
 	// lookEvery is how often a connection's node is looked for among those of a Cluster,
-	// or as the primary of Sentinels: one that was taken out of it may live on, alone.
+	// or as the primary of Sentinels: a node that was taken out may go on alone.
 	lookEvery = 10 * time.Second
 
-	// mostTopics is how many are subscribed by one command.
+	// mostTopics is how many topics one command subscribes to.
 	mostTopics = 500
 )
 
-// connect opens a connection, to any node of a Cluster, and has all topics come on it.
-// It is to be released, also after an error.
+// connect opens a connection, to any node of a Cluster, and subscribes to all topics on
+// it. The link has to be released, also after an error.
 func (f *feed) connect(ctx context.Context) (link, error) {
 	address, node := f.broker.events.anyNode()
 	if node == nil {
@@ -177,7 +177,7 @@ func (f *feed) connect(ctx context.Context) (link, error) {
 	return now, nil
 }
 
-// names returns those of all channels, or patterns. The caller holds mu.
+// names returns the names of all channels, or of all patterns. The caller holds mu.
 func (f *feed) names(pattern bool) (names []string) {
 	for topic := range f.topics {
 		if topic.Pattern == pattern {
@@ -199,7 +199,7 @@ func command(conn rueidis.DedicatedClient, pattern, wanted bool, names ...string
 	return conn.B().Unsubscribe().Channel(names...).Build()
 }
 
-// change subscribes or unsubscribes; done is told what Redis says.
+// change subscribes or unsubscribes; done gets the answer of Redis.
 func (f *feed) change(topic broker.Topic, wanted bool, done func(error)) {
 	go func() { // ends when Redis answers, or the connection does
 		done(f.ask(topic, wanted))
@@ -223,7 +223,7 @@ func (f *feed) ask(topic broker.Topic, wanted bool) error {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.conn != conn { // the next one has been told already what there is
+	if f.conn != conn { // the next connection has subscribed already, without this topic
 		return errLost
 	}
 	f.topics[topic] = true
@@ -240,7 +240,7 @@ func (f *feed) count() int {
 func (f *feed) message(m rueidis.PubSubMessage) {
 	var p redislink.Event
 	if err := json.Unmarshal([]byte(m.Message), &p); err != nil {
-		return // of somebody who does not keep to the form
+		return // not published by this protocol
 	}
 	topic := broker.Topic{Name: m.Channel}
 	if m.Pattern != "" {

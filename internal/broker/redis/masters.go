@@ -16,16 +16,16 @@ import (
 // mostOutlets bounds the outlets of a Cluster; with more masters some share one.
 const mostOutlets = 64
 
-// masters is where commands go: one Redis, or the masters of a Cluster, with an outlet
-// for each, so that one that is silent holds up no other.
+// masters is one Redis, or the masters of a Cluster, with an outlet for the commands to
+// each, so that a silent master does not hold up others.
 //
-// A slot keeps the outlet that it has at first, wherever it moves: the client finds who
-// has it, and the events of a channel keep their order.
+// A slot keeps its first outlet even if it moves to another master: the client finds the
+// master, and the events of a channel keep their order.
 type masters struct {
 	client  *redislink.Client
 	outlets []*outlet
-	ids     []string // one for each outlet, whose list of results is there
-	bySlot  []uint8  // which outlet; empty: there is one
+	ids     []string // for each outlet, the id of the list of results there
+	bySlot  []uint8  // index of the outlet; empty with one outlet
 }
 
 // openMasters connects. Errors: one line that names the address.
@@ -48,7 +48,7 @@ func openMasters(ctx context.Context, address string, log *slog.Logger, counts *
 	return m, nil
 }
 
-// divide gives each slot of a Cluster an outlet, and returns how many there are.
+// divide gives each slot of a Cluster an outlet, and returns the number of outlets.
 func (m *masters) divide(ctx context.Context) (n int, err error) {
 	for _, node := range m.client.Nodes() { // the first one that answers
 		var parts []rueidis.RedisMessage
@@ -63,7 +63,7 @@ func (m *masters) divide(ctx context.Context) (n int, err error) {
 	return 0, err
 }
 
-// slots is how many a Cluster has.
+// slots is the number of slots of a Cluster.
 const slots = 1 << 14
 
 var errSlots = errors.New("not an answer of CLUSTER SLOTS")
@@ -104,7 +104,7 @@ func (m *masters) assign(parts []rueidis.RedisMessage) (n int, err error) {
 	return min(len(known), mostOutlets), nil
 }
 
-// index returns the number of the outlet that a key has.
+// index returns the index of a key's outlet.
 func (m *masters) index(key string) int {
 	if len(m.bySlot) == 0 {
 		return 0
@@ -128,7 +128,7 @@ func (m *masters) names(n int) []string {
 	return names
 }
 
-// anyNode returns one of those that there are, by chance; nil if there is none.
+// anyNode returns a random node; nil if none is known.
 func (m *masters) anyNode() (address string, node rueidis.Client) {
 	all := m.client.Nodes()
 	if len(all) == 0 {
@@ -144,7 +144,7 @@ func (m *masters) anyNode() (address string, node rueidis.Client) {
 	return address, node
 }
 
-// has reports whether an address is still one of its nodes.
+// has reports whether address is still the address of a node.
 func (m *masters) has(address string) bool {
 	_, ok := m.client.Nodes()[address]
 	return ok

@@ -18,16 +18,16 @@ const (
 	// mostPipeline is how many commands are sent together.
 	mostPipeline = 512
 
-	// mostQueued is how many orders may wait, and their bytes, in all outlets of a Redis;
-	// what is above is refused.
+	// mostQueued and mostQueuedBytes bound the waiting orders in all outlets of a Redis;
+	// further ones are refused.
 	mostQueued, mostQueuedBytes = 100_000, 64 << 20
 )
 
-// order is commands with what is done with their answers: with the first error, and
-// without any if all went well.
+// order is a few commands that are sent together. done is called with the first error of
+// their answers, nil without one.
 type order struct {
 	commands []rueidis.Completed
-	build    func(clock) []rueidis.Completed // the commands, when they are sent: none, if it is over. nil: commands
+	build    func(clock) []rueidis.Completed // makes the commands when they are sent, none if it is too late; nil: commands
 	bytes    int                             // about
 	done     func(error)
 	tried    bool
@@ -40,26 +40,26 @@ type outlet struct {
 	client    *redislink.Client
 	log       *slog.Logger
 	counts    *counts
-	key       string        // one that its Redis has
-	most      int           // orders
-	mostBytes int           // of them
-	more      chan struct{} // holds one if there are orders
+	key       string        // a key that is at its master
+	most      int           // bound of orders
+	mostBytes int           // bound of bytes
+	more      chan struct{} // holds a token if orders wait
 
-	// Of run.
+	// Owned by run.
 	lost    bool      // Redis does not serve
-	checked time.Time // when it was asked last
+	checked time.Time // when Redis was last asked
 	clock   clock
-	ended   uint64 // connections of the client that had, then
+	ended   uint64 // ended connections of the client at that time
 
 	away atomic.Int64 // since when it is lost, in ns since 1970; 0: it is not
 
 	mu     sync.Mutex
 	orders []order
-	bytes  int // of them
+	bytes  int // of all orders
 	closed bool
 }
 
-// newOutlet returns one of so many that share what may wait.
+// newOutlet returns one of a number of outlets that share the bounds.
 func newOutlet(client *redislink.Client, log *slog.Logger, counts *counts, key string, of int) *outlet {
 	return &outlet{client: client, log: log, counts: counts, key: key, most: mostQueued / of, mostBytes: mostQueuedBytes / of, more: make(chan struct{}, 1)}
 }
@@ -67,7 +67,7 @@ func newOutlet(client *redislink.Client, log *slog.Logger, counts *counts, key s
 // add queues commands, or calls done with the reason why not.
 func (o *outlet) add(bytes int, done func(error), commands ...rueidis.Completed) {
 	for i, command := range commands {
-		commands[i] = command.Pin() // rueidis gives those that are answered to others, and one may be tried again
+		commands[i] = command.Pin() // rueidis would reuse it after its answer, but it may be tried again
 	}
 	o.queue(order{bytes: bytes, done: done, commands: commands})
 }
@@ -92,15 +92,15 @@ func (o *outlet) queue(what order) {
 	}
 	select {
 	case o.more <- struct{}{}:
-	default: // it was told already
+	default: // the token is there already
 	}
 }
 
 // checkEvery is how often Redis is asked whether it serves.
 const checkEvery = time.Second
 
-// run sends until ctx ends; what is queued then is refused. It pauses when Redis does not
-// serve, so that each order is not a new attempt.
+// run sends until ctx ends; orders that wait then are refused. It pauses while Redis does
+// not serve, so that not every order is a new attempt.
 func (o *outlet) run(ctx context.Context) {
 	idle := time.NewTicker(checkEvery)
 	defer idle.Stop()
@@ -130,7 +130,7 @@ func (o *outlet) run(ctx context.Context) {
 	}
 }
 
-// next returns what is to be sent, when Redis serves. What waits is refused if it does not.
+// next returns the orders to send. If Redis does not serve it refuses all waiting orders.
 func (o *outlet) next(ctx context.Context) (batch []order, err error) {
 	if o.lost || o.ended != o.client.Ended() || time.Since(o.checked) >= checkEvery {
 		if err := o.check(ctx); err != nil {
@@ -141,7 +141,7 @@ func (o *outlet) next(ctx context.Context) (batch []order, err error) {
 	return o.take(), nil
 }
 
-// check asks whether Redis serves. A connection that has ended is made anew.
+// check asks whether Redis serves. A connection that has ended is made again.
 func (o *outlet) check(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, redislink.AnswerWithin)
 	defer cancel()
@@ -155,7 +155,7 @@ func (o *outlet) check(ctx context.Context) error {
 	}
 }
 
-// refuse ends what waits.
+// refuse refuses all waiting orders.
 func (o *outlet) refuse(why error) {
 	o.mu.Lock()
 	left := o.orders
@@ -183,7 +183,7 @@ func (o *outlet) take() []order {
 	return batch
 }
 
-// tell logs that Redis is lost, or found, and reports whether it is lost.
+// tell logs that Redis is lost, or answers again, and reports whether it is lost.
 func (o *outlet) tell(ctx context.Context, failure error) (lost bool) {
 	switch before := o.lost; {
 	case ctx.Err() != nil:
@@ -198,8 +198,8 @@ func (o *outlet) tell(ctx context.Context, failure error) (lost bool) {
 	return o.lost
 }
 
-// send sends what is not over. What Redis provably has not done is tried once more, unless
-// it would come behind what was to follow it.
+// send sends the orders whose time is not over. An order that Redis has provably not done
+// is tried once more, unless a later order was done already.
 func (o *outlet) send(ctx context.Context, batch []order) {
 	commands := make([]rueidis.Completed, 0, 2*len(batch))
 	sent := batch[:0]
@@ -221,16 +221,16 @@ func (o *outlet) send(ctx context.Context, batch []order) {
 	answers := o.client.DoMulti(ctx, commands...)
 	var again []order
 	unknown := 0
-	verdicts, lastGone := make([]error, len(sent)), -1
+	outcomes, lastGone := make([]error, len(sent)), -1
 	for i, one := range sent {
-		verdicts[i] = o.verdict(answers[:len(one.commands)], written)
+		outcomes[i] = o.outcome(answers[:len(one.commands)], written)
 		answers = answers[len(one.commands):]
-		if !errors.Is(verdicts[i], errLost) {
+		if !errors.Is(outcomes[i], errLost) {
 			lastGone = i
 		}
 	}
 	for i, one := range sent {
-		err := verdicts[i]
+		err := outcomes[i]
 		switch late := i < lastGone && one.build == nil; { // calls have no order
 		case errors.Is(err, errLost) && !one.tried && !late:
 			one.tried = true
@@ -255,8 +255,9 @@ func (o *outlet) send(ctx context.Context, batch []order) {
 	o.orders = append(again, o.orders...)
 }
 
-// verdict is what became of an order: done if nil, errLost if not, and ErrUnknown.
-func (o *outlet) verdict(answers []rueidis.RedisResult, written uint64) (err error) {
+// outcome returns nil for an order that was done, errLost if it was not, ErrUnknown if
+// that is not known, else the error of Redis.
+func (o *outlet) outcome(answers []rueidis.RedisResult, written uint64) (err error) {
 	for _, answer := range answers {
 		said, failed := answer.Error(), answer.NonRedisError()
 		switch {

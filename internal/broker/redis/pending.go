@@ -12,14 +12,14 @@ import (
 
 // pending is the calls that have not ended, by their id in Redis.
 type pending struct {
-	left func(*waiter) // who called has gone
-	over func(*waiter) // it has ended
+	left func(*waiter) // called when the caller has gone
+	over func(*waiter) // called when the call has ended
 
 	mu    sync.Mutex
 	calls map[string]*waiter
 }
 
-// waiter is one of them.
+// waiter is a call that has not ended.
 type waiter struct {
 	pending *pending
 	id      string
@@ -27,17 +27,17 @@ type waiter struct {
 	until   time.Time
 
 	// Guarded by pending.mu.
-	sending bool // Redis may have it; changes no more when it has ended
+	sending bool // Redis may have it; does not change after ended
 	told    bool // Accepted was called, or is about to be
 	ended   bool
-	seen    int // the place of the last of several results
+	seen    int // number of the last result, if there are several
 	timer   *time.Timer
 	unwatch func() bool
 }
 
-// add notes a call that is about to be sent. It ends in its time, or with ctx.
+// add notes a call that is about to be sent. It ends when its time is over, or with ctx.
 func (p *pending) add(ctx context.Context, id string, call broker.Call) *waiter {
-	call.Args = nil // they are on their way
+	call.Args = nil // the order has them
 	w := &waiter{pending: p, id: id, call: call, until: time.Now().Add(call.Timeout)}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -51,19 +51,19 @@ func (p *pending) add(ctx context.Context, id string, call broker.Call) *waiter 
 	return w
 }
 
-// take reports whether it is still to be sent. Then it may be taken from now on.
+// take reports whether the call is still to be sent. From then on Redis may have it.
 func (w *waiter) take() bool {
 	w.pending.mu.Lock()
 	defer w.pending.mu.Unlock()
 	if w.ended {
-		return false // who has ended it may look at sending now
+		return false // sending must not change any more
 	}
 	w.sending = true
 	return true
 }
 
-// sent is the word of Redis on a call: it was taken, or why not. If nobody knows, a caller
-// who cannot be told so waits for its result.
+// sent is called with the answer of Redis to a call: it was taken, or why not. If that is
+// unknown, a caller that cannot be told so waits for its result.
 func (w *waiter) sent(err error) {
 	if err != nil && err.Error() == broker.ErrCapacity.Error() {
 		err = broker.ErrCapacity
@@ -74,7 +74,7 @@ func (w *waiter) sent(err error) {
 	}
 	p := w.pending
 	p.mu.Lock()
-	if w.told { // its time is over, or a result was quicker
+	if w.told { // its time is over, or a result has come before
 		p.mu.Unlock()
 		return
 	}
@@ -90,29 +90,29 @@ func (w *waiter) sent(err error) {
 	}
 }
 
-// forget takes it out. The caller holds mu.
+// forget removes the call from pending. The caller holds mu.
 func (w *waiter) forget() {
 	delete(w.pending.calls, w.id)
 	w.timer.Stop()
 	w.unwatch()
 }
 
-// more hands over one of several results. One that comes again, since its callee did not
-// hear that it was stored, or another one runs the call, is dropped. If one before it did
-// not come, the call ends.
-func (p *pending) more(id string, place int, result json.RawMessage) {
+// more hands over one of several results. A result that comes again is dropped: its callee
+// may not have heard that it was stored, or another callee runs the call. If the result
+// before it is missing, the call ends.
+func (p *pending) more(id string, number int, result json.RawMessage) {
 	p.mu.Lock()
 	w := p.calls[id]
-	if w == nil || w.call.Stream == nil || place <= w.seen {
+	if w == nil || w.call.Stream == nil || number <= w.seen {
 		p.mu.Unlock()
 		return
 	}
-	if place > w.seen+1 {
+	if number > w.seen+1 {
 		p.mu.Unlock()
 		p.lost(w)
 		return
 	}
-	w.seen = place
+	w.seen = number
 	tell := !w.told
 	w.told = true
 	p.mu.Unlock()
@@ -122,7 +122,7 @@ func (p *pending) more(id string, place int, result json.RawMessage) {
 	w.call.Stream.Offer(result)
 }
 
-// last ends a call by its last result, behind so many others.
+// last ends a call by its last result, which follows count others.
 func (p *pending) last(id string, count int, result json.RawMessage) {
 	p.mu.Lock()
 	w := p.calls[id]
@@ -134,20 +134,20 @@ func (p *pending) last(id string, count int, result json.RawMessage) {
 	p.end(id, result, nil)
 }
 
-// lost ends a call of which a result is missing.
+// lost ends a call after a result was lost.
 func (p *pending) lost(w *waiter) {
 	if p.end(w.id, broker.ErrorResult(broker.ErrHole), nil) {
 		p.left(w)
 	}
 }
 
-// end ends a call, whichever way comes first, and reports whether it was this one.
+// end ends a call and reports true, unless the call has ended already.
 func (p *pending) end(id string, result json.RawMessage, err error) bool {
 	p.mu.Lock()
 	w := p.calls[id]
 	if w == nil {
 		p.mu.Unlock()
-		return false // its caller has left, or its time was over
+		return false // it has ended already
 	}
 	w.forget()
 	w.ended = true

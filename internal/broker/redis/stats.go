@@ -5,17 +5,17 @@ import (
 	"time"
 )
 
-// counts is what became of orders, of all outlets.
+// counts are the numbers of failed orders, of all outlets.
 type counts struct{ lost, unknown atomic.Uint64 }
 
-// Stats is what a broker knows of its Redis.
+// Stats is the state of a broker's connections to Redis.
 type Stats struct {
-	// Away is since when it cannot be reached, as far as that was noticed: events do not
-	// come, or no master answers. Zero: it can.
+	// Away is since when Redis cannot be reached, as far as that was noticed: events do
+	// not come, or no master answers. Zero: it can be reached.
 	Away time.Time
-	// Ended counts connections that have: they were made anew.
+	// Ended counts connections that have ended and were made again.
 	Ended uint64
-	// Lost counts orders that were not done, Unknown those of which nobody knows.
+	// Lost counts orders that were not done, Unknown orders that may have been done.
 	Lost, Unknown uint64
 }
 
@@ -35,7 +35,7 @@ func (b *Broker) Stats() Stats {
 	return s
 }
 
-// away is since when no master answers, in ns since 1970; 0: one does.
+// away is since when no master answers, in ns since 1970; 0 if one answers.
 func (m *masters) away() (since int64) {
 	for _, out := range m.outlets {
 		one := out.away.Load()

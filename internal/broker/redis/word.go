@@ -9,8 +9,8 @@ import (
 	"github.com/cabrank/cabrank/internal/redislink"
 )
 
-// say publishes a word on a call to callees of ours, behind commands. It is lost if Redis
-// is: callees end by their deadlines, and ask for credit.
+// say sends commands, and then publishes a word about a call to the callees of package
+// callee. The word is lost if Redis is: callees end by their deadlines, and ask for credit.
 func (b *Broker) say(w *waiter, word redislink.Word, commands ...rueidis.Completed) {
 	payload, err := json.Marshal(word)
 	if err != nil {
@@ -21,15 +21,15 @@ func (b *Broker) say(w *waiter, word redislink.Word, commands ...rueidis.Complet
 	b.calls.outlet(list).add(len(payload), func(error) {}, append(commands, publish)...)
 }
 
-// left takes a call back: who has it is told, and who takes it finds its time over.
+// left takes a call back: its callee is told, and a later one finds the call expired.
 func (b *Broker) left(w *waiter) {
 	b.say(w, redislink.Word{ID: w.id, Cancel: true},
 		b.calls.client.B().Del().Key(redislink.CallTimeoutKey(w.call.URI, w.id)).Build())
 }
 
-// grant passes credit on, all that there was from the beginning, and keeps it for who takes
-// the call later.
-func (b *Broker) grant(w *waiter, total int) {
+// passCredit passes on the sum of all credit so far, and stores it for a callee that takes the
+// call later.
+func (b *Broker) passCredit(w *waiter, total int) {
 	b.say(w, redislink.Word{ID: w.id, Credit: total},
 		b.calls.client.B().Set().Key(redislink.CreditKey(w.call.URI, w.id)).Value(strconv.Itoa(total)).
 			PxMilliseconds(max(w.call.Timeout.Milliseconds(), 1)).Build())
