@@ -25,7 +25,7 @@ func newReader(records []record, asked dnsmessage.Question) *reader {
 		for _, record := range records {
 			if record.kind == dnsmessage.TypeCNAME && record.owner == r.owner {
 				r.owner = record.target
-				r.hold(record.ttl)
+				r.limitTTL(record.ttl)
 				break
 			}
 		}
@@ -36,9 +36,9 @@ func newReader(records []record, asked dnsmessage.Question) *reader {
 	return r
 }
 
-// hold lowers the reply's TTL to that of a record. A TTL with the sign bit set counts as
+// limitTTL lowers the reply's TTL to that of a record. A TTL with the sign bit set counts as
 // zero (RFC 2181, 8).
-func (r *reader) hold(seconds uint32) {
+func (r *reader) limitTTL(seconds uint32) {
 	ttl := time.Duration(seconds) * time.Second
 	if seconds > 1<<31-1 {
 		ttl = 0
@@ -55,10 +55,10 @@ func (r *reader) read(records []record, kind dnsmessage.Type) {
 		case record.kind != kind || record.owner != r.owner:
 		case kind == dnsmessage.TypeSRV:
 			r.reply.services = append(r.reply.services, service{record.priority, record.port, record.target})
-			r.hold(record.ttl)
+			r.limitTTL(record.ttl)
 		case callable(record.address):
 			r.reply.addresses = append(r.reply.addresses, record.address)
-			r.hold(record.ttl)
+			r.limitTTL(record.ttl)
 		}
 	}
 }
@@ -76,7 +76,7 @@ func (r *reader) readExtra(records []record) {
 	for _, record := range records {
 		if _, wanted := r.reply.extra[record.owner]; wanted && callable(record.address) {
 			r.reply.extra[record.owner] = append(r.reply.extra[record.owner], record.address)
-			r.hold(record.ttl)
+			r.limitTTL(record.ttl)
 		}
 	}
 }

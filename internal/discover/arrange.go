@@ -107,12 +107,12 @@ func (m *member) claim(c claim) {
 	m.from = c.from
 	if m.wish != c.wish {
 		m.wish = c.wish
-		m.rouse()
+		m.notify()
 	}
 }
 
-// rouse makes the member look at its wish.
-func (m *member) rouse() {
+// notify makes the member look at its wish.
+func (m *member) notify() {
 	select {
 	case m.wake <- struct{}{}:
 	default: // it will look anyway
@@ -123,7 +123,7 @@ func (m *member) rouse() {
 func (r *Roster) orders(m *member) (wish, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return m.wish, m.held
+	return m.wish, m.drained
 }
 
 // note publishes the state of a member. The members are arranged again if that changes
@@ -143,8 +143,8 @@ func (r *Roster) note(m *member, state State, why string, hopeful bool) {
 	}
 }
 
-// fell looks up again the names of an endpoint that has failed.
-func (r *Roster) fell(m *member) {
+// lookUpAgain looks up again the names of an endpoint that has failed.
+func (r *Roster) lookUpAgain(m *member) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, n := range r.entries {

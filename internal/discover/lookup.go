@@ -200,7 +200,7 @@ func (r *round) fill(ctx context.Context, hosts map[string][]netip.Addr) {
 		running sync.WaitGroup
 		mu      sync.Mutex // guards hosts
 	)
-	places := make(chan struct{}, maxQuestions)
+	free := make(chan struct{}, maxQuestions)
 	for _, host := range slices.Sorted(maps.Keys(hosts)) {
 		mu.Lock()
 		known := len(hosts[host]) > 0
@@ -208,9 +208,9 @@ func (r *round) fill(ctx context.Context, hosts map[string][]netip.Addr) {
 		if known {
 			continue
 		}
-		places <- struct{}{}
+		free <- struct{}{}
 		running.Go(func() {
-			defer func() { <-places }()
+			defer func() { <-free }()
 			found := r.addresses(ctx, host)
 			mu.Lock()
 			defer mu.Unlock()

@@ -30,22 +30,22 @@ const (
 
 // asker is check.Asker and its connection. Tests replace it.
 type asker interface {
-	Line() line
+	Connection() connection
 	Configure(interval, timeout time.Duration)
 	Due(last health.Answer, urgent bool) bool
 	Ask(ctx context.Context) health.Answer
 	Close()
 }
 
-// lane is the asker outside tests.
-type lane struct{ *check.Asker }
+// grpcAsker is the asker outside tests.
+type grpcAsker struct{ *check.Asker }
 
-// Line implements asker.
-func (l lane) Line() line { return l.Conn() }
+// Connection implements asker.
+func (l grpcAsker) Connection() connection { return l.Conn() }
 
-func openLane(o check.Options) (asker, error) {
+func openAsker(o check.Options) (asker, error) {
 	a, err := check.Open(o)
-	return lane{a}, err
+	return grpcAsker{a}, err
 }
 
 // member is one endpoint, for as long as any upstream names it.
@@ -62,7 +62,7 @@ type member struct {
 
 	// Guarded by Roster.mu.
 	wish    wish
-	held    bool     // the operator has taken it out: it gets no calls
+	drained bool     // the operator has taken it out: it gets no calls
 	from    []string // upstreams that name it
 	hopeful bool     // it may be able to take calls: no evidence speaks against it
 	state   State
@@ -73,8 +73,8 @@ type member struct {
 	answers  chan health.Answer
 	helpers  sync.WaitGroup
 
-	lane    asker
-	rhythm  *Times    // of the lane
+	asker   asker
+	rhythm  *Times    // of the asker
 	tried   bool      // the first attempt to connect has ended
 	judged  bool      // it is known whether it can take calls, or was once
 	reached bool      // the connection is up, or has ended just now
@@ -111,9 +111,9 @@ func (m *member) run(ctx context.Context) {
 		return
 	}
 	defer m.helpers.Wait()
-	defer m.lane.Close()
+	defer m.asker.Close()
 	defer cancel()
-	reach := reacher{lane: m.lane, contacts: m.contacts}
+	reach := reacher{asker: m.asker, contacts: m.contacts}
 	m.helpers.Go(func() { reach.run(ctx) })
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
@@ -134,14 +134,14 @@ func (m *member) run(ctx context.Context) {
 		m.ask(ctx)
 		work.TurnsAway = work.TurnsAway && m.up
 		m.judge.Look(work, time.Time{}, time.Now())
-		m.settle(work)
+		m.report(work)
 		if m.hasLeft(work) {
 			return
 		}
 	}
 }
 
-// open makes the lane for questions. It fails for an invalid address.
+// open makes the asker. It fails for an invalid address.
 func (m *member) open() bool {
 	o, times := &m.roster.options, m.roster.times.Load()
 	opened, err := m.roster.open(check.Options{
@@ -153,7 +153,7 @@ func (m *member) open() bool {
 		m.log.Error("upstream cannot be watched", "error", err)
 		return false
 	}
-	m.lane, m.rhythm = opened, times
+	m.asker, m.rhythm = opened, times
 	return true
 }
 
@@ -184,12 +184,12 @@ func (m *member) leaveUnreached(why string) {
 
 // ask asks the next health question if it is due. At most one is under way.
 func (m *member) ask(ctx context.Context) {
-	if !m.reached || !m.lostAt.IsZero() || m.asking || !m.lane.Due(m.last, false) {
+	if !m.reached || !m.lostAt.IsZero() || m.asking || !m.asker.Due(m.last, false) {
 		return
 	}
 	m.asking = true
-	m.helpers.Go(func() { // ends with its question; closing the lane ends that
-		a := m.lane.Ask(ctx)
+	m.helpers.Go(func() { // ends with its question; closing the asker ends that
+		a := m.asker.Ask(ctx)
 		select {
 		case m.answers <- a:
 		case <-ctx.Done():
@@ -207,10 +207,10 @@ func (m *member) hear(a health.Answer) {
 	}
 }
 
-// settle tells the registry, the log and the roster what has changed.
-func (m *member) settle(work Work) {
-	wanted, held := m.roster.orders(m)
-	able := m.judge.Serving && wanted == serve && !held
+// report tells the registry, the log and the roster what has changed.
+func (m *member) report(work Work) {
+	wanted, drained := m.roster.orders(m)
+	able := m.judge.Serving && wanted == serve && !drained
 	registry := m.roster.options.Registry
 	switch {
 	case able && !m.up:
@@ -219,23 +219,23 @@ func (m *member) settle(work Work) {
 	case !able && m.up:
 		registry.Down(m.name)
 	}
-	fell := m.up && !able && wanted == serve && !held
+	fell := m.up && !able && wanted == serve && !drained
 	m.toldOf = m.toldOf && able == m.up
 	if m.up = able; m.up && m.judge.IsSilent() != m.toldOf {
 		m.toldOf = m.judge.IsSilent()
 		registry.Suspect(m.name, m.toldOf)
 	}
-	now := m.stateFor(wanted, held)
+	now := m.stateFor(wanted, drained)
 	m.tell(now, work)
-	well := m.judge.Serving && m.judge.Verdict() == health.OK && !held
+	well := m.judge.Serving && m.judge.Verdict() == health.OK && !drained
 	m.roster.note(m, now, m.why(now), well || !m.judged)
 	if fell {
-		m.roster.fell(m)
+		m.roster.lookUpAgain(m)
 	}
 }
 
 // stateFor returns the state of the endpoint.
-func (m *member) stateFor(wanted wish, held bool) State {
+func (m *member) stateFor(wanted wish, drained bool) State {
 	switch {
 	case wanted == leave:
 		return Draining
@@ -247,7 +247,7 @@ func (m *member) stateFor(wanted wish, held bool) State {
 		return Starting
 	case !m.judge.Serving:
 		return NotServing
-	case held:
+	case drained:
 		return Drained
 	case wanted == standBy:
 		return Standby

@@ -96,7 +96,7 @@ func TestRosterObeysPriority(t *testing.T) {
 	first.say(true)
 	b.await(t, low, "up at tcp "+low)
 	b.await(t, high, "down")
-	if err := r.Hold(low, true); err != nil {
+	if err := r.SetDrained(low, true); err != nil {
 		t.Fatal(err)
 	}
 	b.await(t, high, "up at tcp "+high)
@@ -137,7 +137,7 @@ func TestRosterIsBounded(t *testing.T) {
 	}
 }
 
-// scriptedAsker is a lane on which a test answers.
+// scriptedAsker is an asker whose answers come from a test.
 type scriptedAsker struct {
 	mu     sync.Mutex
 	answer health.Answer
@@ -163,7 +163,7 @@ func (a *scriptedAsker) Ask(context.Context) health.Answer {
 	return answer
 }
 
-func (a *scriptedAsker) Line() line { return standing{} }
+func (a *scriptedAsker) Connection() connection { return standing{} }
 
 func (a *scriptedAsker) Configure(time.Duration, time.Duration) {}
 
@@ -186,28 +186,28 @@ func (standing) WaitForStateChange(ctx context.Context, _ connectivity.State) bo
 func TestRosterSuspects(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const name = "10.0.0.1:1"
-		b, lane := newBoard(), &scriptedAsker{answer: health.Answer{Said: health.Serving}}
+		b, script := newBoard(), &scriptedAsker{answer: health.Answer{Said: health.Serving}}
 		r := newRoster(t, testOptions(b, name))
-		r.open = func(check.Options) (asker, error) { return lane, nil }
+		r.open = func(check.Options) (asker, error) { return script, nil }
 		r.Start()
 		pass := func(d time.Duration) {
 			<-time.After(d)
 			synctest.Wait()
 		}
 		pass(time.Second)
-		lane.say(health.Answer{Working: true, Overdue: true})
+		script.say(health.Answer{Working: true, Overdue: true})
 		pass(1300 * time.Millisecond)
 		b.wantTold(t, name, "add", "up at tcp "+name, "suspect")
 		b.setWork(name, Work{Heard: time.Now()})
 		pass(300 * time.Millisecond)
 		b.wantTold(t, name, "add", "up at tcp "+name, "suspect", "trusted")
-		lane.say(health.Answer{Reason: "no answer"})
+		script.say(health.Answer{Reason: "no answer"})
 		pass(10 * time.Second)
 		b.wantTold(t, name, "add", "up at tcp "+name, "suspect", "trusted", "suspect", "down")
 		if got := r.Endpoints()[0]; got.State != NotServing || got.Reason != "no answer" {
 			t.Errorf("%+v", got)
 		}
-		lane.say(health.Answer{Said: health.Serving})
+		script.say(health.Answer{Said: health.Serving})
 		pass(2 * time.Second)
 		all := []string{"add", "up at tcp " + name, "suspect", "trusted", "suspect", "down", "up at tcp " + name}
 		b.wantTold(t, name, all...)

@@ -38,8 +38,8 @@ const (
 	gone                // it cannot be made
 )
 
-// line is the part of grpc.ClientConn that keeps a connection.
-type line interface {
+// connection is the part of grpc.ClientConn that keeps a connection.
+type connection interface {
 	Connect()
 	GetState() connectivity.State
 	WaitForStateChange(ctx context.Context, last connectivity.State) bool
@@ -50,16 +50,16 @@ type line interface {
 // gracefully takes no new connections and sends GOAWAY on old ones. A silent connection
 // would not do: servers wait for its first byte before they end (decision 018).
 type reacher struct {
-	lane     asker
+	asker    asker
 	contacts chan<- contact
 }
 
 // run reports the changes of the connection until ctx ends.
 func (r *reacher) run(ctx context.Context) {
-	line, pause := r.lane.Line(), minPause
+	conn, pause := r.asker.Connection(), minPause
 	var since time.Time // when it came up; zero: it is not up
 	for {
-		state := line.GetState()
+		state := conn.GetState()
 		switch state {
 		case connectivity.Ready:
 			since = time.Now()
@@ -67,17 +67,17 @@ func (r *reacher) run(ctx context.Context) {
 		case connectivity.TransientFailure:
 			since = time.Time{}
 			// The question fails at once, with the reason.
-			r.tell(ctx, contact{gone, brief(r.lane.Ask(ctx).Reason)})
+			r.tell(ctx, contact{gone, brief(r.asker.Ask(ctx).Reason)})
 		case connectivity.Idle:
 			if !since.IsZero() {
 				r.tell(ctx, contact{event: lost})
 				pause = rest(ctx, pause, time.Since(since))
 				since = time.Time{}
 			}
-			line.Connect()
+			conn.Connect()
 		case connectivity.Connecting, connectivity.Shutdown:
 		}
-		if !line.WaitForStateChange(ctx, state) {
+		if !conn.WaitForStateChange(ctx, state) {
 			return
 		}
 	}

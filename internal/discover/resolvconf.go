@@ -61,17 +61,17 @@ func (c *resolvConf) read() settings {
 	info, err := os.Stat(c.path)
 	if err == nil && (c.known == nil || !info.ModTime().Equal(c.at) || info.Size() != c.size) {
 		if parsed, err := readConf(c.path); err == nil {
-			c.known, c.at, c.size = c.settle(parsed), info.ModTime(), info.Size()
+			c.known, c.at, c.size = c.complete(parsed), info.ModTime(), info.Size()
 		}
 	}
 	if c.known == nil {
-		return *c.settle(defaults())
+		return *c.complete(defaults())
 	}
 	return *c.known
 }
 
-// settle bounds the servers of a file and adds a default.
-func (c *resolvConf) settle(s settings) *settings {
+// complete bounds the servers of a file and adds a default.
+func (c *resolvConf) complete(s settings) *settings {
 	named := c.servers
 	if len(named) == 0 {
 		named = s.servers

@@ -70,7 +70,7 @@ type Options struct {
 	// itself. MinTTL is also the least time between two lookups of a name, MaxTTL
 	// how long a name without addresses keeps its last ones.
 	MinTTL, MaxTTL time.Duration
-	// DrainTimeout is how long the calls at an endpoint that is named no more may
+	// DrainTimeout is how long the calls at an endpoint that no upstream names any more may
 	// take to end before they are cut.
 	DrainTimeout time.Duration
 	// HealthInterval is the silence after which an endpoint is asked for its
@@ -121,7 +121,7 @@ func New(o Options) (*Roster, error) {
 		o.ResolvConf = "/etc/resolv.conf"
 	}
 	r := &Roster{
-		options: o, resolver: newNameservers(o.ResolvConf, o.Servers), open: openLane,
+		options: o, resolver: newNameservers(o.ResolvConf, o.Servers), open: openAsker,
 		members: make(map[string]*member),
 	}
 	r.times.Store(&Times{DrainTimeout: o.DrainTimeout, HealthInterval: o.HealthInterval, HealthTimeout: o.HealthTimeout})

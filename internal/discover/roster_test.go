@@ -291,21 +291,21 @@ func TestRosterHold(t *testing.T) {
 	address := server.Addr().String()
 	r, b := start(t, address)
 	b.await(t, address, "up at tcp "+address)
-	if err := r.Hold(address, true); err != nil {
+	if err := r.SetDrained(address, true); err != nil {
 		t.Fatal(err)
 	}
 	b.await(t, address, "down")
 	testkit.Eventually(t, 30*time.Second, "the state", func() bool { return r.Endpoints()[0].State == Drained })
-	if err := r.Hold(address, false); err != nil {
+	if err := r.SetDrained(address, false); err != nil {
 		t.Fatal(err)
 	}
 	b.await(t, address, "up at tcp "+address)
-	if err := r.Hold("10.0.0.1:1", true); err == nil || !strings.Contains(err.Error(), "10.0.0.1:1") {
+	if err := r.SetDrained("10.0.0.1:1", true); err == nil || !strings.Contains(err.Error(), "10.0.0.1:1") {
 		t.Errorf("a name that nobody knows: %v", err)
 	}
 }
 
-// What is named no more ends its calls and goes; what is named still stays as it
+// An endpoint that no upstream names ends its calls and goes; one that is named stays as it
 // is; and who is named again in the meantime is up again.
 func TestRosterReplace(t *testing.T) {
 	var names []string

@@ -45,19 +45,19 @@ func (r *Roster) Lookups() []Lookups {
 // startup probe; it takes no lock.
 func (r *Roster) EverReached() bool { return r.reached.Load() }
 
-// Hold takes an endpoint out for as long as an upstream names it, or puts it back if out
-// is false: it gets no new calls, and its running calls go on. The error is about an
+// SetDrained takes an endpoint out for as long as an upstream names it, or puts it back if
+// drained is false: it gets no new calls, and its running calls go on. The error is about an
 // unknown name.
-func (r *Roster) Hold(name string, out bool) error {
+func (r *Roster) SetDrained(name string, drained bool) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	m, known := r.members[name]
 	if !known || m.wish == leave {
 		return fmt.Errorf("there is no upstream %q", name)
 	}
-	if m.held != out {
-		m.held = out
-		m.rouse()
+	if m.drained != drained {
+		m.drained = drained
+		m.notify()
 	}
 	return nil
 }

@@ -19,6 +19,6 @@ func (r *Roster) Configure(t Times) {
 func (m *member) keepTime() {
 	if now := m.roster.times.Load(); now != m.rhythm {
 		m.rhythm = now
-		m.lane.Configure(now.HealthInterval, now.HealthTimeout)
+		m.asker.Configure(now.HealthInterval, now.HealthTimeout)
 	}
 }

@@ -38,7 +38,7 @@ func (c controls) Drain(ctx context.Context, request admin.DrainRequest, tell fu
 // drainUpstream keeps new calls from an upstream and waits for those that run
 // there, or gives it calls again.
 func (s *service) drainUpstream(ctx context.Context, request admin.DrainRequest, tell func(admin.Event)) error {
-	if err := s.upstreams.Hold(request.Target, !request.Undo); err != nil {
+	if err := s.upstreams.SetDrained(request.Target, !request.Undo); err != nil {
 		return &admin.MisuseError{Reason: err.Error()}
 	}
 	if request.Undo {
