@@ -294,7 +294,7 @@ func (m *member) tell(now State, work Work) {
 	case Drained, Standby:
 		m.log.Info("upstream gets no new calls", "state", now.String())
 	case Draining:
-		m.log.Info("upstream is named no more", "calls", work.InFlight)
+		m.log.Info("upstream removed", "calls", work.InFlight)
 	case Starting:
 	}
 }

@@ -299,7 +299,7 @@ func TestRecycleFails(t *testing.T) {
 		t.Fatal(err)
 	}
 	h.rank.setWork(Work{Served: 10})
-	h.eventually("the end of it", func() bool { return strings.Contains(h.logs.String(), "recycling is put off") })
+	h.eventually("the end of it", func() bool { return strings.Contains(h.logs.String(), "recycling postponed") })
 	h.eventually("peace", func() bool { return h.Overview().Settled })
 	if got := h.first(); got.PID != pid || got.State != Ready {
 		t.Errorf("the old worker is %v, process %d, was %d", got.State, got.PID, pid)

@@ -244,6 +244,6 @@ func (f *foreman) recycled(reason Reason, err error) {
 		f.recycling.pause = 0
 	default:
 		f.recycling.failed(time.Now())
-		f.s.options.Logger.Warn("recycling is put off", "for", f.recycling.pause.String())
+		f.s.options.Logger.Warn("recycling postponed", "for", f.recycling.pause.String())
 	}
 }

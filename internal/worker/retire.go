@@ -122,7 +122,7 @@ func (w *worker) end(l *process) {
 			w.log.Warn("worker ignores TERM, killed", "pid", l.group, "stop_timeout", w.s.settings().StopTimeout)
 			stuck = w.killNow(l)
 		case <-stuck:
-			w.log.Error("worker does not die of KILL, left behind", "pid", l.group)
+			w.log.Error("worker survived SIGKILL; giving up", "pid", l.group)
 			w.abandon(l)
 			return
 		}

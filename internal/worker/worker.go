@@ -210,7 +210,7 @@ func (w *worker) warnIfBlind(f finding) {
 		return
 	}
 	w.s.blindOnce.Do(func() {
-		w.s.options.Logger.Warn("cannot tell whose listeners are: whoever answers at a worker's address is taken for it", "reason", errBlind)
+		w.s.options.Logger.Warn("cannot check which process owns a port; trusting whatever answers at the worker's address", "reason", errBlind)
 	})
 }
 

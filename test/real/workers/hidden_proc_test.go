@@ -49,7 +49,7 @@ func TestHiddenProc(t *testing.T) {
 				}
 				p.WaitNoneLeft(harness.Patience)
 				// Looking follows readiness: at the end all is said.
-				if n := len(c.LogLines("cannot tell whose listeners are: whoever answers at a worker's address is taken for it")); n != test.blind {
+				if n := len(c.LogLines("cannot check which process owns a port; trusting whatever answers at the worker's address")); n != test.blind {
 					t.Errorf("%d lines about listeners that cannot be checked, want %d", n, test.blind)
 				}
 			})
