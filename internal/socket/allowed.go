@@ -5,15 +5,15 @@ import (
 	"strings"
 )
 
-// allowedName is the header, or the parameter of the query for browsers, which cannot
-// set headers, in which a client says what it will send.
+// allowedName is the header in which a client announces the kinds of its requests. It may
+// also be a parameter of the query, for browsers cannot set headers.
 const allowedName = "Juggler-Allowed-Messages"
 
 // allowed is a set of kinds of requests.
 type allowed uint8
 
-// has knows that what is about a call is of Call, and that anybody may show a token and
-// ping. What is unknown is for others to refuse.
+// has reports whether a kind is allowed. Kinds about calls go with Call; a token and a
+// ping are always allowed. Unknown kinds are refused elsewhere.
 func (a allowed) has(k Kind) bool {
 	switch k { //nolint:exhaustive // the others are announced by their own names
 	case Cancel, Credit:
@@ -31,7 +31,7 @@ func everything() (a allowed) {
 	return a
 }
 
-// allowedBy reads what a client says; the header comes first.
+// allowedBy reads the announcement of a client; the header comes first.
 func allowedBy(r *http.Request) allowed {
 	if list := r.Header.Get(allowedName); list != "" {
 		return parseAllowed(list)
@@ -44,8 +44,8 @@ func allowedBy(r *http.Request) allowed {
 	return everything()
 }
 
-// parseAllowed reads names of kinds with commas between. A list without any known name, such
-// as a star, is everything: what is unknown must not lock a client out.
+// parseAllowed reads names of kinds with commas between. A list without any known name,
+// such as a star, allows everything: unknown names must not lock a client out.
 func parseAllowed(list string) (a allowed) {
 	for word := range strings.SplitSeq(list, ",") {
 		word = strings.ToLower(strings.TrimSpace(word))

@@ -5,33 +5,33 @@ import (
 	"github.com/cabrank/cabrank/internal/broker"
 )
 
-// Auth knows who comes with a token.
+// Auth verifies tokens.
 //
 // Concurrency: it is called from anywhere, and may take some seconds.
 type Auth interface {
-	// Verify returns what a token says. The empty one is that of a client that has
-	// none. An error is one line for the client, with nothing of the token in it.
+	// Verify returns the identity in a token, which is empty for a client without a
+	// token. An error is one line for the client, with nothing of the token in it.
 	Verify(token string) (*auth.Identity, error)
 }
 
-// identity is who a socket is.
+// identity is the identity of a socket.
 type identity struct {
 	*auth.Identity
 
 	awaited bool // the token comes by a message; until then nothing is allowed
 }
 
-// errDenied refuses what the rules of an identity do not allow.
+// errDenied refuses requests that the rules of an identity do not allow.
 var errDenied error = &broker.CodeError{Code: 403, Text: "not allowed"}
 
-// refuses holds a request against the rules. Without an identity all is allowed.
+// refuses checks a request against the rules. Without an identity all is allowed.
 func (id *identity) refuses(r *request) error {
 	if id == nil {
 		return nil
 	}
 	allowed := false
 	switch r.kind { //nolint:exhaustive // the others come from the server, or are about calls that were allowed
-	case Unsub, Token: // which take nothing
+	case Unsub, Token: // they need no right
 		allowed = true
 	case Call:
 		allowed = id.MayCall(r.uri)

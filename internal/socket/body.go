@@ -5,11 +5,11 @@ import (
 	"io"
 )
 
-// bodySize is what a message may have without more memory being asked for.
+// bodySize is the size of a message up to which no more memory is needed.
 const bodySize = 4 << 10
 
-// body is where the messages of a socket are read into, one after the other. Between
-// messages it has no memory: most sockets are idle.
+// body is the buffer for the messages of a socket, one after the other. Between messages
+// it has no memory: most sockets are idle.
 type body struct {
 	session *session
 	server  *Server
@@ -39,7 +39,7 @@ func (b *body) readFrom(r io.Reader) error {
 	}
 }
 
-// grow doubles the space, up to that of the longest message.
+// grow doubles the space, up to the longest message.
 func (b *body) grow() error {
 	has := cap(b.bytes)
 	longest := int(b.server.options.ReadLimit) + bodySize

@@ -6,8 +6,8 @@ import (
 )
 
 // budget is the memory that all sockets may take together, in bytes of the process (see
-// cost): for what comes in, for requests that are not done, answers, what was not sent yet,
-// and subscriptions.
+// cost): for incoming messages, requests that are not done, answers and events that are
+// not sent yet, and subscriptions.
 //
 // Concurrency: every method may be called from anywhere.
 type budget struct {
@@ -15,33 +15,34 @@ type budget struct {
 	used  atomic.Int64 // bytes that live; see cost
 }
 
-// cost is by how much the process grows when so many bytes live: the garbage collector
-// lets the heap become twice of that (GOGC is 100), and an eighth more stays unused.
+// cost is how much the process grows for n live bytes: the garbage collector lets the heap
+// become twice as large (GOGC is 100), and an eighth more stays unused.
 func cost(n int64) int64 { return n * 9 / 4 }
 
 // left is how many more bytes may live.
 func (b *budget) left() int64 { return b.total.Load()/9*4 - b.used.Load() }
 
-// isOver reports whether more was forced than there is.
+// isOver reports whether more bytes are used than the budget has.
 func (b *budget) isOver() bool { return b.left() < 0 }
 
-// sourcePart is how many times as much as it leaves to others one source takes.
+// sourcePart bounds one source: it takes at most sourcePart times as much as it leaves to
+// others.
 const sourcePart = 3
 
-// account is what of the budget one socket has. It takes no more than it leaves to others,
-// and all sockets of one source no more than three times that: who holds most is refused
-// first, and there is room for whoever comes. It is a broker.Share.
+// account is the part of the budget that one socket uses. It takes no more than it leaves
+// to others, and all sockets of one source no more than three times that: so the largest
+// are refused first, and newcomers have room. It is a broker.Share.
 //
 // Concurrency: every method may be called from anywhere.
 type account struct {
 	budget *budget
-	source *atomic.Int64 // what all sockets of the source have; nil: it is of no source
+	source *atomic.Int64 // bytes of all sockets of the source; nil without a source
 	used   atomic.Int64
-	names  atomic.Int64     // what its subscriptions take, freeNames of which count nowhere
+	names  atomic.Int64     // bytes of its subscriptions; the first freeNames do not count
 	turns  [2]chan struct{} // of the source, and of all
 }
 
-// Take reports whether there was room for so many bytes.
+// Take takes n bytes. It reports false if they do not fit.
 func (a *account) Take(n int) bool {
 	a.force(n)
 	if a.fits() {
@@ -51,7 +52,7 @@ func (a *account) Take(n int) bool {
 	return false
 }
 
-// has reports whether there is room for so many bytes.
+// has reports whether n more bytes fit.
 func (a *account) has(n int) bool {
 	if !a.Take(n) {
 		return false
@@ -66,10 +67,10 @@ func (a *account) fits() bool {
 	return left >= 0 && a.used.Load() <= left && (a.source == nil || a.source.Load() <= sourcePart*left)
 }
 
-// force takes what cannot be refused.
+// force takes bytes that cannot be refused.
 func (a *account) force(n int) { a.add(int64(n)) }
 
-// Give returns what was taken.
+// Give returns bytes that were taken.
 func (a *account) Give(n int) { a.add(-int64(n)) }
 
 func (a *account) add(bytes int64) {
@@ -81,22 +82,22 @@ func (a *account) add(bytes int64) {
 }
 
 const (
-	// memberBytes and topicBytes are what a subscription takes of its socket, and of the
-	// hub and the broker if it is the first of its topic: its name beside them, in either.
+	// memberBytes is the memory of a subscription in its socket, and topicBytes in the hub
+	// and the broker if it is the first of its topic; each time its name comes on top.
 	memberBytes, topicBytes = 128, 256
 
-	// freeNames of its subscriptions are part of what each socket takes: a few channels of
-	// its own, as most have, use no budget.
+	// freeNames is how many bytes of subscriptions a socket has for free: a few channels,
+	// as most sockets have, use no budget.
 	freeNames = 1 << 10
 )
 
-// holdNames counts what subscriptions take, or with a negative n what they have taken.
+// holdNames adds n bytes of subscriptions, or takes them off if n is negative.
 func (a *account) holdNames(n int) {
 	now := a.names.Add(int64(n))
 	a.add(max(0, now-freeNames) - max(0, now-int64(n)-freeNames))
 }
 
-// hasForNames reports whether there is room for n bytes more of subscriptions.
+// hasForNames reports whether n more bytes of subscriptions fit.
 func (a *account) hasForNames(n int) bool {
 	over := a.names.Load() + int64(n) - freeNames
 	return over <= 0 || a.has(int(min(over, int64(n))))

@@ -8,38 +8,38 @@ import (
 	"github.com/cabrank/cabrank/internal/broker"
 )
 
-// call is what a Call of juggler.1 has until it ends. It is a broker.Stream.
+// pendingCall is what a Call of juggler.1 has until it ends. It is a broker.Stream.
 //
 // Guarded by session.mu.
-type call struct {
+type pendingCall struct {
 	promise *promise
 	cancel  context.CancelFunc
 	ended   bool
 	credit  int      // results that it may send before its last one
 	early   []*frame // results that came before the ack had left
 
-	// Of a function that is elsewhere.
-	untold int // of credit, it was not told of so much
-	told   int // of credit, it was told of so much and has not used it
+	// For a function in another process.
+	untold int // credit that the function was not told of
+	told   int // credit that it was told of and has not used
 }
 
-// mostTold is how much credit a function elsewhere knows of at a time: it does not see
-// what its caller has not read yet, and sends that many results more.
+// mostTold is how much credit a function in another process is told of at a time: it does
+// not see what its caller has not read yet, and may send that many results more.
 const mostTold = 32
 
-// errEnded tells a function that nobody takes its results any more.
+// errEnded tells a function that its results are not taken any more.
 var errEnded = errors.New("the call has ended")
 
-// call hands a call to the broker.
-func (s *session) call(p *promise) {
+// startCall hands a call to the broker.
+func (s *session) startCall(p *promise) {
 	ctx := s.ctx
 	if s.dialect.isNew() {
-		p.call = &call{promise: p, credit: p.credit, untold: p.credit}
-		ctx, p.call.cancel = context.WithCancel(s.ctx)
+		p.pending = &pendingCall{promise: p, credit: p.credit, untold: p.credit}
+		ctx, p.pending.cancel = context.WithCancel(s.ctx)
 	}
 	if err := s.admit(p); err != nil {
-		if p.call != nil {
-			p.call.cancel()
+		if p.pending != nil {
+			p.pending.cancel()
 		}
 		p.done(err)
 		return
@@ -56,17 +56,17 @@ func (s *session) call(p *promise) {
 		Answered: p.answered,
 	}
 	if p.streams {
-		call.Stream = p.call
+		call.Stream = p.pending
 	}
 	s.calleeOf(p.uri).Call(ctx, call)
 }
 
-// callee has functions or methods.
+// callee answers calls: a Broker or Methods.
 type callee interface {
 	Call(ctx context.Context, call broker.Call)
 }
 
-// calleeOf returns who answers calls of a URI. Only who reads calls it.
+// calleeOf returns the callee for calls of a URI. Only the reading goroutine calls it.
 func (s *session) calleeOf(uri string) callee {
 	if !s.server.isMethod(uri) {
 		return s.server.options.Broker
@@ -79,7 +79,7 @@ func (s *Server) isMethod(uri string) bool {
 	return s.options.Methods != nil && s.options.Methods.Takes(uri)
 }
 
-// admit counts a call, or says why it may not be made.
+// admit counts a call, or returns why it may not be made.
 func (s *session) admit(p *promise) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -90,20 +90,20 @@ func (s *session) admit(p *promise) error {
 		return errTimeout
 	case p.content != broker.JSON && !s.server.isMethod(p.uri):
 		return errContent
-	case p.call != nil && s.byID[p.id] != nil:
+	case p.pending != nil && s.byID[p.id] != nil:
 		return errSameID
 	}
 	s.calls++
-	if p.call != nil {
+	if p.pending != nil {
 		if s.byID == nil {
-			s.byID = map[messageID]*call{}
+			s.byID = map[messageID]*pendingCall{}
 		}
-		s.byID[p.id] = p.call
+		s.byID[p.id] = p.pending
 	}
 	return nil
 }
 
-// uncount is for a call that was not taken.
+// uncount removes a call that was not taken.
 func (s *session) uncount(p *promise) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -111,13 +111,13 @@ func (s *session) uncount(p *promise) {
 	s.forget(p)
 }
 
-// forget is for a call that has ended. The caller holds mu.
+// forget removes a call that has ended. The caller holds mu.
 func (s *session) forget(p *promise) {
-	if p.call == nil {
+	if p.pending == nil {
 		return
 	}
-	p.call.ended = true
-	p.call.cancel()
+	p.pending.ended = true
+	p.pending.cancel()
 	delete(s.byID, p.id)
 	if len(s.byID) == 0 {
 		s.byID = nil
@@ -125,15 +125,14 @@ func (s *session) forget(p *promise) {
 	s.changed.Broadcast() // a function may wait for credit
 }
 
-// callOf returns a call that has not ended; nil if there is none of this id.
-func (s *session) callOf(id messageID) *call {
+// callOf returns the call with an id, nil if it has ended or never existed.
+func (s *session) callOf(id messageID) *pendingCall {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.byID[id]
 }
 
-// cancelCall is for a client that does not want a result any more. The broker ends the
-// call.
+// cancelCall cancels a call for its client. The broker then ends the call.
 func (s *session) cancelCall(id messageID) {
 	if c := s.callOf(id); c != nil {
 		c.cancel()
@@ -154,9 +153,9 @@ func (s *session) grant(id messageID, n int) {
 	s.changed.Broadcast()
 }
 
-// Watch implements broker.Stream. f is told of some credit at a time, one after the other,
-// while the client reads what it has been sent.
-func (c *call) Watch(f func(credit int)) {
+// Watch implements broker.Stream. f gets a part of the credit at a time, while the client
+// reads the results before.
+func (c *pendingCall) Watch(f func(credit int)) {
 	go func() { // ends with the call
 		for n := c.nextTold(); n > 0; n = c.nextTold() {
 			f(n)
@@ -164,8 +163,9 @@ func (c *call) Watch(f func(credit int)) {
 	}()
 }
 
-// nextTold waits until a function elsewhere is to be told of credit; 0: never again.
-func (c *call) nextTold() (n int) {
+// nextTold waits until a function in another process is to be told of credit, and returns
+// how much; 0 at the end.
+func (c *pendingCall) nextTold() (n int) {
 	s := c.promise.session
 	for {
 		if !s.out.awaitRoom() {
@@ -189,14 +189,14 @@ func (c *call) nextTold() (n int) {
 	}
 }
 
-// isOver reports whether nobody takes results any more. The caller holds mu.
-func (c *call) isOver() bool {
+// isOver reports whether results are not taken any more. The caller holds mu.
+func (c *pendingCall) isOver() bool {
 	s := c.promise.session
 	return c.ended || s.over || s.saidBye
 }
 
 // Offer implements broker.Stream.
-func (c *call) Offer(result json.RawMessage) bool {
+func (c *pendingCall) Offer(result json.RawMessage) bool {
 	s := c.promise.session
 	f, err := c.resultOf(result)
 	if err != nil {
@@ -221,7 +221,7 @@ func (c *call) Offer(result json.RawMessage) bool {
 }
 
 // Send implements broker.Stream.
-func (c *call) Send(ctx context.Context, result json.RawMessage) error {
+func (c *pendingCall) Send(ctx context.Context, result json.RawMessage) error {
 	s := c.promise.session
 	f, err := c.resultOf(result)
 	if err != nil {
@@ -243,13 +243,13 @@ func (c *call) Send(ctx context.Context, result json.RawMessage) error {
 	}
 }
 
-func (c *call) resultOf(result json.RawMessage) (*frame, error) {
+func (c *pendingCall) resultOf(result json.RawMessage) (*frame, error) {
 	p := c.promise
 	return p.session.resultOf(answer{kind: Res, id: p.id, args: result, content: p.content, more: true})
 }
 
-// sendNow sends a result if there is credit, and room for it.
-func (c *call) sendNow(f *frame) bool {
+// sendNow sends a result if it has credit and fits.
+func (c *pendingCall) sendNow(f *frame) bool {
 	s := c.promise.session
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -261,10 +261,10 @@ func (c *call) sendNow(f *frame) bool {
 	return true
 }
 
-func (c *call) maySend() bool { return c.promise.left && !c.ended && c.credit > 0 }
+func (c *pendingCall) maySend() bool { return c.promise.left && !c.ended && c.credit > 0 }
 
-// awaitCredit waits until a result may be sent. An error says that none will be.
-func (c *call) awaitCredit(ctx context.Context) error {
+// awaitCredit waits until a result may be sent. An error means that the call is over.
+func (c *pendingCall) awaitCredit(ctx context.Context) error {
 	s := c.promise.session
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -281,7 +281,7 @@ func (c *call) awaitCredit(ctx context.Context) error {
 	}
 }
 
-// wakeAll has all who wait for something look again.
+// wakeAll makes all waiting goroutines look again.
 func (s *session) wakeAll() {
 	s.mu.Lock()
 	s.changed.Broadcast()

@@ -9,7 +9,7 @@ import (
 	"github.com/cabrank/cabrank/internal/broker"
 )
 
-// Codes of juggler.1 that are set here; others come with a CodeError. Source:
+// Codes of juggler.1 that this package sets; others come with a CodeError. Source:
 // docs/juggler.md.
 const (
 	codeRequest  = 400
@@ -20,11 +20,11 @@ const (
 
 	closeMessage  = 4400
 	closeToken    = 4401
-	closePush     = 4403 // unless the application says another one
+	closePush     = 4403 // unless the application sets another one
 	closeOverflow = 4429
 )
 
-// Refusals that juggler.0 does not have: it ends the socket, or does not look.
+// Refusals that juggler.0 does not have: it ends the socket, or does not check.
 var (
 	errAnnounced error = &broker.CodeError{Code: 403, Text: "a kind of message that was not announced"}
 	errSameID    error = &broker.CodeError{Code: 409, Text: "a call of this id has not ended"}
@@ -34,8 +34,8 @@ var (
 	errNoTokens  error = &broker.CodeError{Code: codeUnknown, Text: "no tokens here"}
 )
 
-// codedError gives an error the code and the text that juggler.1 has for it. What a
-// broker says of itself is not for clients.
+// codedError returns the code and the text of juggler.1 for an error. Errors of a broker
+// about itself are not shown to clients.
 func codedError(err error) *broker.CodeError {
 	if own, ok := errors.AsType[*broker.CodeError](err); ok {
 		return own
@@ -68,13 +68,14 @@ func (d dialect) refusal(err error) answer {
 	}
 	code := codeOf(err)
 	if errors.Is(err, broker.ErrUnknown) {
-		code = nackCode // the nearest that it has
+		code = nackCode // juggler.0 has no better one
 	}
 	return answer{kind: Nack, code: code, message: err.Error()}
 }
 
-// farewell is the close frame for what ended the reading of a socket; none if it is
-// broken, or was told already. juggler.0 has none, but for text that is not UTF-8.
+// farewell returns the close frame for the error that ended the reading of a socket; code
+// is 0 if the connection is broken, or a close frame was sent already. juggler.0 only has
+// one for text that is not UTF-8.
 func farewell(d dialect, err error) (code int, why string) {
 	switch {
 	case errors.Is(err, errUTF8):
@@ -90,7 +91,7 @@ func farewell(d dialect, err error) (code int, why string) {
 	return 0, ""
 }
 
-// closeCode is the code of a close frame for a reason, where juggler.1 has one of its own.
+// closeCode returns the code of a close frame: code, or juggler.1's own code for a reason.
 func (d dialect) closeCode(reason endReason, code int) int {
 	if d.isNew() && reason == endExpired {
 		return closeToken

@@ -10,18 +10,18 @@ import (
 	"github.com/gorilla/websocket"
 )
 
-// SetOrigins has other origins hold for handshakes that come (Options.Origins).
+// SetOrigins sets the origins for new handshakes (Options.Origins).
 func (s *Server) SetOrigins(origins []string) { s.origins.Store(&origins) }
 
-// SetMost has another bound hold (Options.MaxSockets). Sockets that are open stay.
+// SetMost sets the number of sockets (Options.MaxSockets). Sockets that are open stay.
 func (s *Server) SetMost(sockets int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.mostSockets = sockets
 }
 
-// SetBuffer has another bound hold (Options.BufferTotal): what waits beyond it is dropped
-// as more comes.
+// SetBuffer sets the memory budget (Options.BufferTotal). Events beyond it are dropped
+// when more come.
 func (s *Server) SetBuffer(bytes int64) { s.budget.total.Store(bytes) }
 
 // upgrade makes a WebSocket of a request, or answers it.
@@ -31,8 +31,8 @@ func (s *Server) upgrade(w http.ResponseWriter, r *http.Request) (*websocket.Con
 	return upgrader.Upgrade(w, r, nil)
 }
 
-// takesOrigin reports whether a socket may come from where it does. One that may not is a
-// line in the log.
+// takesOrigin reports whether the origin of a request may have sockets. The log tells of a
+// refused one.
 func (s *Server) takesOrigin(r *http.Request) bool {
 	origin := r.Header.Get("Origin")
 	var ok bool
@@ -47,8 +47,8 @@ func (s *Server) takesOrigin(r *http.Request) bool {
 	return ok
 }
 
-// isOfHost reports whether a page is of a host as a request names it, which may have the
-// port that both have anyway. Source: RFC 6454, section 5.
+// isOfHost reports whether an origin is the host that a request names. A default port does
+// not matter. Source: RFC 6454, section 5.
 func isOfHost(origin, host string) bool {
 	u, err := url.Parse(origin)
 	if err != nil {
@@ -57,15 +57,15 @@ func isOfHost(origin, host string) bool {
 	return strings.EqualFold(withoutDefault(u.Host), withoutDefault(host))
 }
 
-// withoutDefault cuts the ports off that https and http have. Whether a proxy has ended TLS
-// is not known here.
+// withoutDefault cuts off the default ports of https and http. A proxy may have ended TLS,
+// so both count.
 func withoutDefault(host string) string {
 	return strings.TrimSuffix(strings.TrimSuffix(host, ":443"), ":80")
 }
 
 const (
-	// originPause is between two lines about origins at least, each of which has mostShown
-	// bytes of a name.
+	// originPause is the least time between two lines of the log about origins, which show
+	// mostShown bytes of a name.
 	originPause = 10 * time.Second
 	mostShown   = 200
 )

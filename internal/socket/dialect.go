@@ -4,15 +4,15 @@ import "github.com/cabrank/cabrank/internal/broker"
 
 // The WebSocket subprotocols.
 const (
-	// Protocol is the one that is kept. Source: docs/juggler.md.
+	// Protocol is the old protocol, kept for old clients. Source: docs/juggler.md.
 	Protocol = "juggler.0"
-	// Protocol1 is the one for new clients. Source: docs/juggler.md.
+	// Protocol1 is the protocol for new clients. Source: docs/juggler.md.
 	Protocol1 = "juggler.1"
 	// Protocol1Proto has the same messages as protobuf, in binary frames.
 	Protocol1Proto = "juggler.1.proto"
 )
 
-// dialect is how a subprotocol says things.
+// dialect is the encoding of a subprotocol.
 type dialect uint8
 
 const (
@@ -25,7 +25,7 @@ const (
 // protocols are the subprotocols in the order in which they are preferred.
 func protocols() []string { return []string{Protocol1Proto, Protocol1, Protocol} }
 
-// dialectOf returns the one that was agreed.
+// dialectOf returns the dialect of the agreed subprotocol.
 func dialectOf(protocol string) dialect {
 	switch protocol {
 	case Protocol1:
@@ -36,11 +36,11 @@ func dialectOf(protocol string) dialect {
 	return juggler0
 }
 
-// isNew is true for those that tell their clients why something was refused or has
+// isNew is true for dialects that tell their clients why something was refused or has
 // ended, where juggler.0 is silent.
 func (d dialect) isNew() bool { return d != juggler0 }
 
-// opcode is that of its messages, in both directions.
+// opcode is the opcode of its messages, in both directions.
 func (d dialect) opcode() byte {
 	if d == juggler1Proto {
 		return opBinary
@@ -48,8 +48,8 @@ func (d dialect) opcode() byte {
 	return opText
 }
 
-// parse reads a message, and rests between the parts of a long one. An error ends the
-// socket. The result has nothing of message.
+// parse reads a message, and calls rest between the parts of a long one. An error ends the
+// socket. The result does not refer to message.
 func (d dialect) parse(message []byte, rest func()) (request, error) {
 	switch d {
 	case juggler1:
@@ -61,7 +61,7 @@ func (d dialect) parse(message []byte, rest func()) (request, error) {
 	return parse(message, rest)
 }
 
-// append appends an answer; nothing if it has no word for it.
+// append appends an answer; nothing if the dialect cannot express it.
 func (d dialect) append(b []byte, a *answer) []byte {
 	switch d {
 	case juggler1:
@@ -73,7 +73,7 @@ func (d dialect) append(b []byte, a *answer) []byte {
 	return a.appendTo(b)
 }
 
-// frameOf makes a frame of an answer; nil if the dialect has no word for it.
+// frameOf makes a frame of an answer; nil if the dialect cannot express it.
 func frameOf(d dialect, a *answer, of *account) *frame {
 	b := d.append(make([]byte, frameHeader, frameHeader+256+len(a.args)), a)
 	if len(b) == frameHeader {
@@ -113,8 +113,8 @@ func (d dialect) eventID(id messageID) string {
 	return broker.NewID()
 }
 
-// topic is what a SUB or UNSB is about. The empty pattern is the channel that it matches:
-// Redis does not tell their events apart.
+// topic is the topic of a SUB or UNSB. The empty pattern is the empty channel, which is all
+// that it matches: Redis does not tell their events apart.
 func (r *request) topic() broker.Topic {
 	return broker.Topic{Name: r.channel, Pattern: r.pattern && r.channel != ""}
 }

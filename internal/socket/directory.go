@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// directory finds sockets by their ids and by their users. A nil one finds none.
+// directory finds sockets by their ids and by their users. A nil directory finds none.
 //
 // Concurrency: every method may be called from anywhere.
 type directory struct {
@@ -18,7 +18,7 @@ func newDirectory() *directory {
 	return &directory{ids: map[string]*session{}, users: map[string][]*session{}}
 }
 
-// add takes a socket in, under its user if it has one.
+// add adds a socket, and lists it under its user if it has one.
 func (d *directory) add(s *session, id, user string) {
 	if d == nil {
 		return
@@ -29,7 +29,7 @@ func (d *directory) add(s *session, id, user string) {
 	d.enter(s, user)
 }
 
-// rename has a socket that it knows be another user's.
+// rename moves a known socket to another user.
 func (d *directory) rename(s *session, id, before, user string) {
 	if d == nil || before == user {
 		return
@@ -68,7 +68,7 @@ func (d *directory) leave(s *session, user string) {
 	}
 }
 
-// byID returns the socket with an id, if there is one here.
+// byID returns the socket with an id, if it is here.
 func (d *directory) byID(id string) []*session {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -9,7 +9,7 @@ import (
 	"github.com/cabrank/cabrank/internal/broker"
 )
 
-// nackCode is the code of all errors that have none of their own.
+// nackCode is the code of all errors without a code.
 const nackCode = 500
 
 // codeOf returns the code of a Nack.
@@ -23,7 +23,7 @@ func codeOf(err error) int {
 // answer is a message of the server. Empty texts are left out, but for the id.
 type answer struct {
 	kind    Kind
-	id      messageID // of the message that it is for
+	id      messageID // of the message that it answers
 	forKind Kind      // of Ack and Nack
 	uri     string
 	channel string
@@ -32,7 +32,7 @@ type answer struct {
 	message string          // of Nack
 	args    json.RawMessage // of Res and Evnt: valid JSON, or nil for null
 
-	// Of juggler.1 alone.
+	// Only in juggler.1.
 	content broker.Content // of args
 	more    bool           // this Res is not the last
 	failed  bool           // this Res is an error that juggler.0 does not tell
@@ -42,8 +42,8 @@ type answer struct {
 }
 
 // appendTo appends the message as json.Encoder would write it: with a newline, the
-// letters <, > and & escaped, values without blanks. What juggler.0 has no word for is
-// nothing.
+// letters <, > and & escaped, values without blanks. It appends nothing if juggler.0 cannot
+// express the answer.
 func (a answer) appendTo(b []byte) []byte {
 	if a.kind > Evnt || a.kind < Nack || a.failed {
 		return b
@@ -106,7 +106,7 @@ func appendValue(b []byte, value json.RawMessage) []byte {
 	}
 	var compact, escaped bytes.Buffer
 	if err := json.Compact(&compact, value); err != nil {
-		return append(b, "null"...) // whoever made it has checked it
+		return append(b, "null"...) // cannot happen: the value was checked before
 	}
 	json.HTMLEscape(&escaped, compact.Bytes())
 	return append(b, escaped.Bytes()...)

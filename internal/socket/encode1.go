@@ -66,7 +66,7 @@ func appendError(b []byte, code int, message string) []byte {
 	return append(b, '}')
 }
 
-// appendResult appends what a Res has: a result, or an error.
+// appendResult appends the content of a Res: a result, or an error.
 func appendResult(b []byte, a *answer) []byte {
 	if failure := a.failure(); failure != nil {
 		return appendArgs(b, `,"error":`, failure)
@@ -78,8 +78,8 @@ func appendResult(b []byte, a *answer) []byte {
 	return b
 }
 
-// appendArgs appends a JSON value as it is. Text of others that is not UTF-8 would end
-// the socket at its other side.
+// appendArgs appends a JSON value as it is, with invalid UTF-8 replaced: otherwise the
+// client would end the socket.
 func appendArgs(b []byte, key string, args json.RawMessage) []byte {
 	if args == nil {
 		return b
@@ -126,8 +126,8 @@ func appendWelcome(b []byte, w *welcome) []byte {
 	return appendNumber(b, `,"auth":`, w.auth)
 }
 
-// failure returns the error that a result is, as JSON; nil if it is none. An error is an
-// object with nothing but "error", which is an object with a message.
+// failure returns the error in a result, as JSON; nil if the result is not an error. An
+// error is an object with the only member "error", which is an object with a message.
 func (a *answer) failure() json.RawMessage {
 	if a.more || a.content != broker.JSON || !beginsAsError(a.args) {
 		return nil
@@ -145,7 +145,7 @@ func (a *answer) failure() json.RawMessage {
 	return result["error"]
 }
 
-// beginsAsError is a first look, which most results do not pass.
+// beginsAsError is a quick check, which fails for most results.
 func beginsAsError(args []byte) bool {
 	rest, ok := bytes.CutPrefix(bytes.TrimLeft(args, " \t\r\n"), []byte("{"))
 	return ok && bytes.HasPrefix(bytes.TrimLeft(rest, " \t\r\n"), []byte(`"error"`))

@@ -1,6 +1,6 @@
 package socket
 
-// entry is a frame in a queue, with its place among all of the socket.
+// entry is a frame in a queue, with its number among all frames of the socket.
 type entry struct {
 	frame  *frame
 	number uint64

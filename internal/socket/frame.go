@@ -14,17 +14,17 @@ const (
 	opPong   = 10
 )
 
-// frameHeader is the most that precedes a payload that is not masked.
+// frameHeader is the longest header of a payload that is not masked.
 const frameHeader = 10
 
 // frame is a WebSocket frame, ready to be written, which several sockets may share.
 //
-// Life: newFrame or newEvent, hold for each further queue, drop by each.
-// Concurrency: the bytes never change; hold and drop may be called from anywhere.
+// Life: newFrame or newEvent, retain for each further queue, drop by each.
+// Concurrency: the bytes never change; retain and drop may be called from anywhere.
 type frame struct {
 	bytes []byte
 	of    *account
-	held  atomic.Int32
+	refs  atomic.Int32
 }
 
 // control makes a frame of at most 125 bytes.
@@ -53,29 +53,29 @@ func withHeader(b []byte, op byte) []byte {
 	return b[from:]
 }
 
-// newFrame makes a frame that has to be sent, whatever the budget.
+// newFrame makes a frame that has to be sent, even beyond the budget.
 func newFrame(b []byte, of *account) *frame {
 	f := &frame{bytes: b, of: of}
-	f.held.Store(1)
+	f.refs.Store(1)
 	of.force(f.memory())
 	return f
 }
 
-// frameBytes is what a frame takes beside its bytes.
+// frameBytes is the memory of a frame beside its bytes.
 const frameBytes = 64
 
-// memory is what a frame takes, with the room behind its bytes.
+// memory is the memory of a frame, with the unused rest of its array.
 func (f *frame) memory() int { return cap(f.bytes) + frameBytes }
 
-// hold is for one more queue.
-func (f *frame) hold() *frame {
-	f.held.Add(1)
+// retain adds a reference, for one more queue.
+func (f *frame) retain() *frame {
+	f.refs.Add(1)
 	return f
 }
 
-// drop is for a queue that it has left.
+// drop gives up one reference.
 func (f *frame) drop() {
-	if f.held.Add(-1) == 0 {
+	if f.refs.Add(-1) == 0 {
 		f.of.Give(f.memory())
 	}
 }

@@ -7,35 +7,36 @@ import (
 	"github.com/cabrank/cabrank/internal/broker"
 )
 
-// hub has the subscriptions of all sockets: the broker is asked once for each topic.
+// hub keeps the subscriptions of all sockets: the broker is asked once for each topic.
 //
 // Concurrency: every method may be called from anywhere. done is called once, outside
 // of all locks, maybe before subscribe has returned.
 type hub struct {
-	broker  Broker
-	deliver func(members map[*session]struct{}, topic broker.Topic, e broker.Event)
-	own     func(e broker.Event) // of other servers; nil: they are not heard. Set before there are sockets
-	orders  string               // the channel of own
+	broker         Broker
+	deliver        func(members map[*session]struct{}, topic broker.Topic, e broker.Event)
+	command        func(e broker.Event) // called for commands of servers, its own too; nil: not taken. Set before the first socket
+	commandChannel string               // the channel of command
 
-	// What a gap has done to the members of a topic; the caller holds mu.
+	// Called for the members of each topic at the begin and the end of a gap; the caller
+	// holds mu.
 	cut func(members map[*session]struct{})
 	gap func(members map[*session]struct{}, topic broker.Topic)
 
 	mu     sync.RWMutex
 	topics map[broker.Topic]*topic
-	away   bool // there is a gap
+	away   bool // in a gap
 }
 
-// errAway refuses subscriptions while there is a gap: events would be missed.
+// errAway refuses subscriptions in a gap: events would be missed.
 var errAway = errors.New("events do not come now")
 
-// topic is one that somebody wants, or has wanted until now.
+// topic is a topic with members, or one whose last member has just left.
 //
-// The broker hears of it one step at a time: joining, joined, leaving. What is wanted
-// meanwhile waits.
+// The broker is asked for one step at a time: joining, joined, leaving. Changes meanwhile
+// wait.
 type topic struct {
 	members map[*session]struct{}
-	payer   *session // a member, or the last one that was: the topic counts as its
+	payer   *session // the member, or last member, whose account pays for the topic
 	state   topicState
 	waiting []waiting
 }
@@ -43,13 +44,13 @@ type topic struct {
 type topicState int
 
 const (
-	apart topicState = iota // the broker knows nothing of it
+	apart topicState = iota // the broker is not subscribed
 	joining
 	joined
 	leaving
 )
 
-// waiting is a socket that has subscribed and was not told yet.
+// waiting is a socket that has subscribed and has no answer yet.
 type waiting struct {
 	session *session
 	done    func(error)
@@ -64,19 +65,20 @@ func newHub(b Broker, deliver func(map[*session]struct{}, broker.Topic, broker.E
 	return h
 }
 
-// gapBegins has nothing come but what is said at the end of the gap.
+// gapBegins stops all events until the end of the gap.
 func (h *hub) gapBegins() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.away = true
 	for _, t := range h.topics {
-		if t.state == joined { // others are refused
+		if t.state == joined { // the others will be refused
 			h.cut(t.members)
 		}
 	}
 }
 
-// gapEnded tells all members: they have missed what was before, and miss nothing from here.
+// gapEnded tells all members that they may have missed events before, and miss none from
+// here on.
 func (h *hub) gapEnded() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -88,11 +90,11 @@ func (h *hub) gapEnded() {
 	}
 }
 
-// event passes an event on. Those of one topic come one after the other.
+// event passes an event on. Events of one topic come one after the other.
 func (h *hub) event(name broker.Topic, e broker.Event) {
-	if isOwn(e.Channel) { // and nobody else's, whatever pattern it matches
-		if h.own != nil && name == (broker.Topic{Name: h.orders}) {
-			h.own(e)
+	if isReserved(e.Channel) { // and nobody else's, whatever pattern it matches
+		if h.command != nil && name == (broker.Topic{Name: h.commandChannel}) {
+			h.command(e)
 		}
 		return
 	}
@@ -103,7 +105,7 @@ func (h *hub) event(name broker.Topic, e broker.Event) {
 	}
 }
 
-// subscribe is done when events come.
+// subscribe adds s to the members of a topic. It is done when events come.
 func (h *hub) subscribe(name broker.Topic, s *session, done func(error)) {
 	h.mu.Lock()
 	if h.away {
@@ -131,7 +133,7 @@ func (h *hub) subscribe(name broker.Topic, s *session, done func(error)) {
 	step()
 }
 
-// unsubscribe has no event come to s any more when it returns.
+// unsubscribe takes s out of the members. After it returns s gets no more events.
 func (h *hub) unsubscribe(name broker.Topic, s *session) {
 	h.mu.Lock()
 	t := h.topics[name]
@@ -145,7 +147,7 @@ func (h *hub) unsubscribe(name broker.Topic, s *session) {
 	step()
 }
 
-// paidBy has a topic count as another socket's; nil: as nobody's.
+// paidBy makes another socket pay for a topic; nil: none.
 func (t *topic) paidBy(payer *session, name broker.Topic) {
 	bytes, work := topicBytes+len(name.Name), workOf(name)
 	if t.payer != nil {
@@ -158,7 +160,7 @@ func (t *topic) paidBy(payer *session, name broker.Topic) {
 	}
 }
 
-// leave takes a member out. What it has paid for goes to another one.
+// leave takes a member out. If it has paid for the topic another one does.
 func (t *topic) leave(s *session, name broker.Topic) {
 	delete(t.members, s)
 	if t.payer != s {
@@ -182,7 +184,7 @@ func (h *hub) has(name broker.Topic, s *session) bool {
 	return is
 }
 
-// expel is unsubscribe that the broker may call itself: that is asked later.
+// expel is unsubscribe for calls from the broker: the broker is asked later.
 func (h *hub) expel(name broker.Topic, s *session) (was bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -196,8 +198,8 @@ func (h *hub) expel(name broker.Topic, s *session) (was bool) {
 	return was
 }
 
-// nextStep returns what is to be asked of the broker, outside of mu, which the caller
-// holds.
+// nextStep returns the next request to the broker, to be called without mu. The caller
+// holds mu.
 func (h *hub) nextStep(name broker.Topic, t *topic) (step func()) {
 	wanted := len(t.members) > 0
 	switch {
@@ -214,7 +216,8 @@ func (h *hub) nextStep(name broker.Topic, t *topic) (step func()) {
 	return func() {}
 }
 
-// hasJoined tells those who have waited. If the broker could not, they are not members.
+// hasJoined tells the waiting sockets. If the broker could not subscribe they are not
+// members.
 func (h *hub) hasJoined(name broker.Topic, t *topic, err error) {
 	h.mu.Lock()
 	t.state = joined
@@ -224,7 +227,7 @@ func (h *hub) hasJoined(name broker.Topic, t *topic, err error) {
 	case err != nil:
 		t.state = apart
 		clear(t.members)
-	case h.away: // it has, and hears nothing
+	case h.away: // subscribed, but events do not come
 		err = errAway
 		clear(t.members)
 	}

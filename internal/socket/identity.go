@@ -11,27 +11,26 @@ import (
 	"github.com/cabrank/cabrank/internal/broker"
 )
 
-// firstTokenTime is how long a socket may stay that shows its token by a message.
+// firstTokenTime is how long a socket may take to show its token by a message.
 const firstTokenTime = 5 * time.Second
 
 // errUser refuses a token.
 var errUser = errors.New("the token is of another user")
 
-// errFirst refuses what comes before the token.
+// errFirst refuses requests before the token.
 var errFirst error = &broker.CodeError{Code: 401, Text: "a token is needed first"}
 
 // errToken refuses a token that came by a message.
 func errToken(why error) error { return &broker.CodeError{Code: 401, Text: why.Error()} }
 
-// endOfClock is about what nanoseconds since 1970 can count to, in the year 2262: tokens
-// that are made for good end later.
+// endOfClock is the end of nanoseconds since 1970, in the year 2262: tokens without an end
+// expire later.
 const endOfClock = math.MaxInt64
 
-// becomes makes the socket one of this identity. Only the goroutine that reads calls it,
-// or who makes s.
+// becomes gives the socket an identity. Only newSession and the reading goroutine call it.
 func (s *session) becomes(id *identity) {
 	s.identity = id
-	s.stranger.Store(id.isAwaited())
+	s.mustShowToken.Store(id.isAwaited())
 	s.server.directory.rename(s, s.caller.ID, s.caller.User, id.User)
 	s.caller = &broker.Caller{ID: s.caller.ID, Address: s.caller.Address, Source: s.caller.Source, User: id.User, Certificate: s.caller.Certificate}
 	s.expires.Store(0)
@@ -40,13 +39,13 @@ func (s *session) becomes(id *identity) {
 	}
 }
 
-// authenticate takes a token of a message: the first of a socket that had none, or one
-// more, before the last expires. Only the goroutine that reads calls it.
+// authenticate takes a token from a message: the first token of a socket, or a new one
+// before the last expires. Only the reading goroutine calls it.
 //
-// What is subscribed and may not be any more ends, as do channels of the last token that
-// are none of this one.
+// Subscriptions that are not allowed any more end, also to channels of the last token that
+// are not in this one.
 //
-// Errors: CodeError 401, also for a token of another user; the socket stays what it is.
+// Errors: CodeError 401, also for a token of another user; the identity stays as it is.
 func (s *session) authenticate(token string) error {
 	if s.server.options.Auth == nil {
 		return errNoTokens
@@ -94,12 +93,12 @@ func (s *session) openChannels() {
 	s.awaitJoined()
 }
 
-// expire ends a socket whose token has.
+// expire ends a socket whose token has expired.
 func (s *session) expire() {
 	s.end(endExpired, websocket.ClosePolicyViolation, "no token that counts any more")
 }
 
-// isAwaited reports whether the token is to come by a message.
+// isAwaited reports whether the token has to come by a message.
 func (id *identity) isAwaited() bool { return id != nil && id.awaited }
 
 // awaitToken ends a socket that does not show its token in time.
@@ -107,14 +106,14 @@ func (s *session) awaitToken() {
 	if !s.identity.isAwaited() {
 		return
 	}
-	s.patience = time.AfterFunc(firstTokenTime, func() {
+	s.tokenTimer = time.AfterFunc(firstTokenTime, func() {
 		if expires := s.expires.Load(); expires != 0 && expires <= time.Now().UnixNano() {
 			s.expire()
 		}
 	})
 }
 
-// end says goodbye for a reason.
+// end ends the socket with a close frame, for a reason.
 func (s *session) end(reason endReason, code int, why string) {
 	s.setReason(reason)
 	s.bye(code, why)

@@ -11,10 +11,11 @@ import (
 )
 
 const (
-	// shortName is repeated by each answer of juggler.0; a longer name, as it is written
-	// there, only if there is memory for it, since many answers may wait behind a late one.
+	// shortName is the length up to which each answer of juggler.0 repeats the name of its
+	// request; a longer one only if it fits into memory, since many answers may wait behind
+	// a late one.
 	shortName = 128
-	// mostEscaped is how many bytes of JSON one of a text may become.
+	// mostEscaped is how many bytes of JSON one byte of text may become.
 	mostEscaped = 6
 )
 
@@ -25,18 +26,18 @@ type promise struct {
 	request
 	session *session
 
-	kept   int    // bytes of the request that count
-	known  bool   // what the answer is
-	ack    *frame // or nack, when it is known; nil: its client wants none
-	nacked bool   // it is a nack
-	left   bool   // its turn has come
-	call   *call  // of a Call of juggler.1
-	result *frame // of a call, when it came before the ack had left
-	ends   Kind   // of result
+	kept    int          // bytes of the request that count
+	known   bool         // the answer is known
+	ack     *frame       // or nack, when it is known; nil if the client does not want one
+	nacked  bool         // ack is a nack
+	left    bool         // the answer was sent
+	pending *pendingCall // of a Call of juggler.1
+	result  *frame       // of a call, when it came before the ack had left
+	ends    Kind         // of result
 }
 
-// promised adds a request to those that are answered in order. It waits while too
-// many are not, and returns nil if the socket is told to go.
+// promised adds a request to the promises, which are answered in order. It waits while too
+// many are open, and returns nil if the socket is told to end.
 func (s *session) promised(r request) *promise {
 	kept := r.size()
 	if !s.server.take(&s.account, kept) {
@@ -59,10 +60,10 @@ func (s *session) promised(r request) *promise {
 	return p
 }
 
-// done is the broker's word on a request.
+// done is called with the broker's answer to a request.
 func (p *promise) done(err error) { p.settled(answer{kind: Ack}, err) }
 
-// settled is the answer to a request; without an error it is ack.
+// settled answers a request: with ack, or with a refusal for an error.
 func (p *promise) settled(ack answer, err error) {
 	s := p.session
 	a := ack
@@ -79,18 +80,18 @@ func (p *promise) settled(ack answer, err error) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err != nil || p.kind != Call { // which goes on otherwise
+	if err != nil || p.kind != Call { // an accepted call goes on
 		p.release()
 	}
 	if s.over {
-		drop(f) // nobody waits for it any more
+		drop(f) // the socket has ended
 		return
 	}
 	p.known, p.ack, p.nacked = true, f, err != nil
 	s.settle()
 }
 
-// answered is the end of a call, whatever has ended it.
+// answered ends a call, for whatever reason.
 func (p *promise) answered(result json.RawMessage, err error) {
 	s := p.session
 	if errors.Is(err, broker.ErrExpired) {
@@ -100,7 +101,7 @@ func (p *promise) answered(result json.RawMessage, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	p.release()
-	if p.call != nil && p.call.ended {
+	if p.pending != nil && p.pending.ended {
 		drop(f) // it has ended by a result that was too long
 		return
 	}
@@ -109,7 +110,7 @@ func (p *promise) answered(result json.RawMessage, err error) {
 	switch {
 	case f == nil:
 	case s.over:
-		f.drop() // nobody waits for it any more
+		f.drop() // the socket has ended
 	case p.left:
 		s.send(a.kind, f)
 	default:
@@ -118,7 +119,8 @@ func (p *promise) answered(result json.RawMessage, err error) {
 	s.leaveIfIdle()
 }
 
-// lastFrame is what a client is told of the end of its call; nil: nothing.
+// lastFrame returns the answer to a client about the end of its call, and its frame; nil:
+// no frame.
 func (p *promise) lastFrame(result json.RawMessage, err error) (answer, *frame) {
 	s := p.session
 	a := p.outcome(result, err)
@@ -129,7 +131,7 @@ func (p *promise) lastFrame(result json.RawMessage, err error) (answer, *frame) 
 	if err == nil {
 		return a, f
 	}
-	if !s.dialect.isNew() { // which has no word for it
+	if !s.dialect.isNew() { // juggler.0 cannot express it
 		s.end(endBudget, websocket.CloseTryAgainLater, "")
 		return a, nil
 	}
@@ -137,8 +139,8 @@ func (p *promise) lastFrame(result json.RawMessage, err error) (answer, *frame) 
 	return a, s.frameOf(a)
 }
 
-// outcome is what a client is told of the end of its call. juggler.0 has no word for all
-// but a result.
+// outcome returns the answer to a client about the end of its call. juggler.0 can express
+// a result only.
 func (p *promise) outcome(result json.RawMessage, err error) answer {
 	a := answer{kind: Res, id: p.id, uri: p.uri, args: result, content: p.content}
 	switch {
@@ -156,13 +158,13 @@ func (p *promise) outcome(result json.RawMessage, err error) answer {
 	return a
 }
 
-// release gives back what counts of the request. The caller holds mu.
+// release gives back the memory that counts for the request. The caller holds mu.
 func (p *promise) release() {
 	p.session.account.Give(p.kept)
 	p.kept, p.args = 0, nil
 }
 
-// settle sends what has its turn. The caller holds mu.
+// settle sends all answers whose turn has come. The caller holds mu.
 func (s *session) settle() {
 	for len(s.promises) > 0 && s.promises[0].known {
 		p := s.promises[0]
@@ -185,13 +187,14 @@ func (s *session) settle() {
 	s.leaveIfIdle()
 }
 
-// sendEarly sends what has come of a call before its ack had left. The caller holds mu.
+// sendEarly sends the results of a call that came before its ack had left. The caller holds
+// mu.
 func (s *session) sendEarly(p *promise) {
-	if p.call != nil {
-		for _, f := range p.call.early {
+	if p.pending != nil {
+		for _, f := range p.pending.early {
 			s.send(Res, f)
 		}
-		p.call.early = nil
+		p.pending.early = nil
 	}
 	if p.result != nil {
 		s.send(p.ends, p.result)
@@ -199,14 +202,14 @@ func (s *session) sendEarly(p *promise) {
 	}
 }
 
-// dropFrames drops what was not sent. The caller holds mu.
+// dropFrames drops the frames that were not sent. The caller holds mu.
 func (p *promise) dropFrames() {
 	drop(p.ack)
 	drop(p.result)
-	if p.call != nil {
-		for _, f := range p.call.early {
+	if p.pending != nil {
+		for _, f := range p.pending.early {
 			f.drop()
 		}
-		p.call.early = nil
+		p.pending.early = nil
 	}
 }

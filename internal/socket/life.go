@@ -8,12 +8,12 @@ import (
 	"github.com/gorilla/websocket"
 )
 
-// linger is how long the end of a socket may take: what is queued is written, and who
-// was told to go says goodbye.
+// linger is how long the end of a socket may take: queued frames are written, and the
+// client answers the close frame.
 const linger = 2 * time.Second
 
-// start has the socket read from: by one of the server's hands whenever something has
-// come in, or by one for all of its life where none can be watched for.
+// start starts the reading: by a goroutine of the pool whenever something has come in, or
+// by one for its whole life if the connection cannot be watched.
 func (s *session) start() {
 	if post, err := s.server.watcher.Watch(plain(s.net), s); err == nil {
 		s.post = post
@@ -21,11 +21,11 @@ func (s *session) start() {
 	s.awaitToken()
 	s.opening = s.identity.hasChannels()
 	if s.opening || !s.sleep() {
-		s.server.hands.do(s)
+		s.server.readers.do(s)
 	}
 }
 
-// do reads what there is, and cleans up if that was the end. A hand calls it.
+// do reads what has come in, and cleans up at the end. A goroutine of the pool calls it.
 func (s *session) do() {
 	if s.opening {
 		s.opening = false
@@ -41,8 +41,8 @@ func (s *session) do() {
 	}
 }
 
-// sleep reports whether the socket needs nobody until Wake is called. It must not be read
-// from then.
+// sleep reports whether the socket needs no goroutine until Wake is called. Then it must
+// not be read from.
 func (s *session) sleep() bool {
 	if s.post == nil {
 		return false
@@ -51,22 +51,21 @@ func (s *session) sleep() bool {
 	if !s.hasSaidBye() && s.post.Arm() == nil {
 		return true
 	}
-	// It ends, and whoever ends it may have woken it already.
+	// It ends, and may have been woken for that already.
 	return !s.asleep.CompareAndSwap(true, false)
 }
 
-// Wake implements watch.Sleeper. It is called wherever the socket may have come to its
-// end, too.
+// Wake implements watch.Sleeper. It is also called wherever the socket may have ended.
 func (s *session) Wake() {
 	if s.asleep.CompareAndSwap(true, false) {
-		s.server.hands.do(s)
+		s.server.readers.do(s)
 	}
 }
 
 // finish is the end of a socket.
 func (s *session) finish(err error) {
-	if s.patience != nil {
-		s.patience.Stop()
+	if s.tokenTimer != nil {
+		s.tokenTimer.Stop()
 	}
 	s.setReason(s.out.cause())
 	s.setReason(reasonOf(err))
@@ -95,7 +94,7 @@ func (s *session) finish(err error) {
 	s.server.remove(s)
 }
 
-// stop has nobody wait for this socket any more.
+// stop ends all waits for this socket.
 func (s *session) stop() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -113,8 +112,8 @@ func drop(f *frame) {
 	}
 }
 
-// listenOn takes what the client still sends, so that the kernel does not reset the
-// connection before the client has read why it ends.
+// listenOn reads and drops what the client still sends, so that the kernel does not reset
+// the connection before the client has read why it ends.
 func (s *session) listenOn() {
 	_ = s.net.SetReadDeadline(time.Now().Add(linger / 2)) // without it the next line ends, too
 	_, _ = io.CopyN(io.Discard, s.net, 1<<20)
@@ -145,7 +144,7 @@ func (s *session) hasSaidBye() bool {
 	return s.saidBye
 }
 
-// leave ends the socket with 1001 as soon as it has nothing to do.
+// leave ends the socket with 1001 as soon as it is idle.
 func (s *session) leave() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -153,7 +152,7 @@ func (s *session) leave() {
 	s.leaveIfIdle()
 }
 
-// leaveIfIdle is called wherever work may have ended. The caller holds mu.
+// leaveIfIdle ends a leaving socket that is idle. The caller holds mu.
 func (s *session) leaveIfIdle() {
 	if s.leaving && s.calls == 0 && len(s.promises) == 0 {
 		s.reason = s.reason.or(endDrain)

@@ -9,8 +9,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// longText is how much of a message is looked at in one go: a longer one is gone through
-// in parts, between which others have their turn. A single text in it is one part.
+// longText is how much of a message is read in one go: a longer one is read in parts,
+// between which other sockets have their turn. A single text in it is one part.
 const longText = 64 << 10
 
 var (
@@ -18,7 +18,7 @@ var (
 	errLongText = errors.New("a text of more than 64 KiB beside the arguments")
 )
 
-// walker goes through JSON. It holds none of it, and reads what encoding/json does.
+// walker goes through JSON without keeping it. It accepts what encoding/json accepts.
 type walker struct {
 	text   []byte
 	tokens *jsontext.Decoder
@@ -34,7 +34,7 @@ func newWalker(text []byte, rest func()) *walker {
 	}
 }
 
-// value goes through one value, or the name of a member, and returns it as it stands there.
+// value goes through one value, or the name of a member, and returns its text.
 func (w *walker) value() ([]byte, error) {
 	depth, begin := w.tokens.StackDepth(), w.tokens.InputOffset()
 	for {
@@ -65,13 +65,13 @@ func isJSON(text []byte, rest func()) bool {
 	return err == nil && w.ended()
 }
 
-// split takes the member with a name out of an object that is long, so that what is left
-// is short: of other members the long arrays and objects, which no field is, are left out.
-// Of members with the same name the last one counts, in letters of either case.
+// split takes the member with a name out of a long object, so that the rest is short: long
+// arrays and objects in other members are left out, for no field is one. The last of several
+// members with the name counts; the case of letters does not matter.
 //
-// Shape: short has the other members; value is a part of text, nil if there is no such
-// member; behind is what follows the object.
-// Errors: what is no object, and a long text in another member.
+// Shape: short has the other members; value is a part of text, nil without such a member;
+// behind is the text after the object.
+// Errors: text is not an object, or another member has a long text.
 func split(text []byte, name string, rest func()) (short, value, behind []byte, err error) {
 	w := newWalker(text, rest)
 	if w.tokens.PeekKind() != '{' {
@@ -109,7 +109,7 @@ func split(text []byte, name string, rest func()) (short, value, behind []byte, 
 	return append(short, '}'), value, text[w.tokens.InputOffset():], nil
 }
 
-// name reads the name of a member, and tells whether it is the one that is wanted.
+// name reads the name of a member, and reports whether it is the wanted one.
 func (w *walker) name(wanted string) (key []byte, is bool, err error) {
 	begin := w.tokens.InputOffset()
 	token, err := w.tokens.ReadToken()

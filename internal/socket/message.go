@@ -13,7 +13,7 @@ import (
 // Kind is the type of a message, as it is on the wire.
 type Kind int
 
-// Kinds of messages, with who sends them. Source: docs/juggler.md.
+// Kinds of messages, and which side sends them. Source: docs/juggler.md.
 const (
 	Call    Kind = 1  // client: {"uri","timeout","args"}
 	Pub     Kind = 2  // client: {"channel","args"}
@@ -23,7 +23,7 @@ const (
 	Ack     Kind = 8  // server: {"for","for_type","uri","channel"}
 	Res     Kind = 9  // server: {"for","uri","args"}
 	Evnt    Kind = 10 // server: {"for","channel","pattern","args"}
-	Cancel  Kind = 11 // client; as those below of juggler.1 alone, see docs/juggler.md
+	Cancel  Kind = 11 // client; this and the kinds below only in juggler.1, see docs/juggler.md
 	Credit  Kind = 12 // client
 	Token   Kind = 13 // client: auth
 	Ping    Kind = 14 // client
@@ -33,7 +33,7 @@ const (
 	Gap     Kind = 18 // server
 )
 
-// String returns the name that the protocol has for it.
+// String returns the name of the kind in the protocol.
 func (k Kind) String() string {
 	switch k {
 	case Call:
@@ -73,10 +73,10 @@ func (k Kind) String() string {
 	return "unknown"
 }
 
-// requestKinds are those that a client may announce.
+// requestKinds are the kinds that a client may announce.
 func requestKinds() []Kind { return []Kind{Call, Pub, Sub, Unsub} }
 
-// longTimeout is what a call has that asks for less than a millisecond.
+// longTimeout is the timeout of a call that asks for less than a millisecond.
 const longTimeout = time.Minute
 
 // request is a message of a client.
@@ -89,15 +89,15 @@ type request struct {
 	pattern bool          // of Sub and Unsub
 	args    json.RawMessage
 
-	// Of juggler.1 alone.
+	// Only in juggler.1.
 	content broker.Content // of args
 	streams bool           // a Call that takes several results
 	credit  int            // of such a Call, and of Credit
 	token   string         // of Token
-	refused error          // it is no request that can be answered otherwise
+	refused error          // the fault for which it will be refused
 }
 
-// size is what a request takes until it is answered.
+// size is the memory of a request until it is answered.
 func (r *request) size() int {
 	const ofAny, ofCall = 512, 1536
 	n := ofAny + len(r.args) + len(r.uri) + len(r.channel)
@@ -107,7 +107,7 @@ func (r *request) size() int {
 	return n
 }
 
-// refuse has the request be refused, unless it is already.
+// refuse marks the request as refused, and keeps the first reason.
 func (r *request) refuse(why error) {
 	if r.refused == nil {
 		r.refused = why
@@ -119,9 +119,9 @@ var errKind = errors.New("not a type that a client may send")
 
 // parse reads a frame.
 //
-// Shape: one JSON object as encoding/json reads it; what follows it is ignored.
-// Errors: any, all of which end the socket.
-// Concurrency: nothing of the result is in body.
+// Shape: one JSON object as encoding/json reads it; the text after it is ignored.
+// Errors: every error ends the socket.
+// Concurrency: the result does not refer to body.
 func parse(body []byte, rest func()) (request, error) {
 	var long []byte
 	if len(body) > longText {
@@ -148,7 +148,7 @@ func parse(body []byte, rest func()) (request, error) {
 	return r, err
 }
 
-// parsePayload knows the keys of each kind alone: others may be anything.
+// parsePayload reads only the keys of each kind: others may be anything.
 func (r *request) parsePayload(payload json.RawMessage, rest func()) error {
 	var args []byte
 	if len(payload) > longText {
@@ -196,7 +196,7 @@ func (r *request) parsePayload(payload json.RawMessage, rest func()) error {
 	return nil
 }
 
-// either returns the first that there is.
+// either returns a if it is not nil, else b.
 func either(a, b []byte) []byte {
 	if a != nil {
 		return a
@@ -209,8 +209,8 @@ type messageID string
 
 var errID = errors.New("not a UUID of 36 characters")
 
-// UnmarshalText reads one in letters of either case; "urn:uuid:" may precede it, and
-// the empty text is one. Other forms of a UUID are none.
+// UnmarshalText reads a UUID in letters of either case; "urn:uuid:" may precede it, and
+// the text may be empty. Other forms of a UUID are not accepted.
 func (id *messageID) UnmarshalText(text []byte) error {
 	if len(text) == 0 {
 		return nil

@@ -10,40 +10,42 @@ import (
 )
 
 const (
-	// entryBytes is what an event takes in a queue, beside its frame: 16 bytes of an
-	// array of which a quarter may be in use.
+	// entryBytes is the memory of an event in a queue, beside its frame: 16 bytes of an
+	// array of which only a quarter may be in use.
 	entryBytes = 64
 
-	// pausedBytes of replies that were not read stop the socket from being read.
+	// With pausedBytes of unread replies the socket is not read from.
 	pausedBytes = 64 << 10
 
-	// scarceBytes do when the socket has more of the budget than it may, and results beyond
-	// end it if it has taken nothing for so long: who reads pays for nothing that others hold.
+	// If the socket has more of the budget than it may, scarceBytes are enough for that;
+	// results beyond end it if the client has read nothing for slowAfter. A client that
+	// reads does not pay for the memory of others.
 	scarceBytes = 4 << 10
 	slowAfter   = time.Second
 
-	// mostReplyBytes end a socket: results of calls that it made before it was paused.
+	// mostReplyBytes of unread replies end a socket: results of calls that it made before
+	// it was paused.
 	mostReplyBytes = 1 << 20
 
-	// mostBatch and mostBatchBytes bound one write; a frame that is longer goes alone.
+	// mostBatch and mostBatchBytes bound one write; a longer frame goes alone.
 	mostBatch, mostBatchBytes = 64, 64 << 10
 )
 
-// outbox is what a socket has to send. A goroutine writes while there is anything.
+// outbox is the output of a socket. A goroutine writes while it is not empty.
 //
 // Life: newOutbox; replies and events; end, after which nothing is taken; drained.
 // Concurrency: every method may be called from anywhere and, but for awaitRoom, does
 // not block.
 type outbox struct {
-	conn      net.Conn
-	account   *account
-	most      int  // bytes of events
-	tells     bool // loses no event without a word
-	patience  time.Duration
-	dropped   func(events int)
-	closed    func()        // the connection is; it does not block
-	batches   *sync.Pool    // of *batch
-	drainedCh chan struct{} // closed when ended and written, or failed
+	conn         net.Conn
+	account      *account
+	most         int  // bytes of events
+	tells        bool // the client is told of lost events
+	writeTimeout time.Duration
+	dropped      func(events int)
+	closed       func()        // the connection is; it does not block
+	batches      *sync.Pool    // of *batch
+	drainedCh    chan struct{} // closed when ended and written, or failed
 
 	mu      sync.Mutex
 	room    sync.Cond // replies were written, or it has ended
@@ -51,33 +53,34 @@ type outbox struct {
 	events  fifo
 	number  uint64
 	sending int       // bytes of replies that are being written
-	writing bool      // a goroutine does
-	since   time.Time // when what is being written began to be, or will
+	writing bool      // a goroutine is writing
+	since   time.Time // when the present write began
 	ended   bool      // takes nothing more
 	hangUp  bool      // close the connection when all is written
 	done    bool      // drained is closed
-	why     endReason // it has failed
+	why     endReason // why it has failed
 }
 
 func newOutbox(conn net.Conn, o *Options, account *account, batches *sync.Pool, dropped func(int), closed func()) *outbox {
-	b := &outbox{conn: conn, account: account, most: o.QueueBytes, patience: o.WriteTimeout, batches: batches, dropped: dropped, closed: closed, drainedCh: make(chan struct{})}
+	b := &outbox{conn: conn, account: account, most: o.QueueBytes, writeTimeout: o.WriteTimeout, batches: batches, dropped: dropped, closed: closed, drainedCh: make(chan struct{})}
 	b.room.L = &b.mu
 	return b
 }
 
-// reply queues what must not be lost. It fails the socket if it reads too little.
+// reply queues a frame that must not be lost. It fails the socket if the client reads too
+// little.
 func (o *outbox) reply(f *frame) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.push(&o.replies, f)
-	before := o.replies.bytes + o.sending - len(f.bytes) // a single long one is no sin
+	before := o.replies.bytes + o.sending - len(f.bytes) // a single long reply is fine
 	if before > mostReplyBytes || before > scarceBytes && !o.account.fits() && time.Since(o.since) > slowAfter {
 		o.fail(endSlow)
 	}
 }
 
-// replyIfRoom queues what waits until the client has read enough, and reports whether it
-// has. It takes what comes too late.
+// replyIfRoom queues a frame if the client has read enough, and reports whether it has.
+// After the end it takes the frame and drops it.
 func (o *outbox) replyIfRoom(f *frame) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -95,7 +98,7 @@ func (o *outbox) hasRoomNow() bool {
 	return o.ended || o.hasRoom()
 }
 
-// awaitRoomUntil is awaitRoom that ends with ctx, whose end calls wakeAll.
+// awaitRoomUntil is awaitRoom that also ends with ctx. The end of ctx has to call wakeAll.
 func (o *outbox) awaitRoomUntil(ctx context.Context) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -104,15 +107,15 @@ func (o *outbox) awaitRoomUntil(ctx context.Context) {
 	}
 }
 
-// wakeAll has all who wait for room look again.
+// wakeAll makes all goroutines that wait for room look again.
 func (o *outbox) wakeAll() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.room.Broadcast()
 }
 
-// event queues what may be lost: the oldest, if there is too much of it. A client that is
-// told loses all of them, and false is returned.
+// event queues an event. If too many bytes wait the oldest events are dropped. A client
+// that is told of losses loses all events, and event reports false.
 func (o *outbox) event(f *frame) (kept bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -146,7 +149,7 @@ func (o *outbox) backlog() int {
 	return o.events.bytes
 }
 
-// dropEvents drops the oldest. The caller holds mu.
+// dropEvents drops the n oldest events. The caller holds mu.
 func (o *outbox) dropEvents(n int) {
 	for range n {
 		o.popEvent().drop()
@@ -162,7 +165,7 @@ func (o *outbox) popEvent() *frame {
 	return o.events.pop().frame
 }
 
-// push queues a frame in its place. The caller holds mu.
+// push queues a frame with the next number. The caller holds mu.
 func (o *outbox) push(q *fifo, f *frame) {
 	if o.ended {
 		f.drop() // too late
@@ -192,8 +195,8 @@ func (o *outbox) hasRoom() bool {
 	return unread <= scarceBytes || unread <= pausedBytes && o.account.fits()
 }
 
-// end takes nothing more. What is queued is written, then last, if it is not nil;
-// then the connection is closed if hangUp says so.
+// end ends the outbox. Queued frames are still written, then last, if it is not nil; then
+// the connection is closed if hangUp says so.
 func (o *outbox) end(last *frame, hangUp bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -215,17 +218,17 @@ func (o *outbox) abort() {
 	o.fail(endNone)
 }
 
-// cause is why it has failed by itself, if it has.
+// cause is the reason for which the outbox has failed, or endNone.
 func (o *outbox) cause() endReason {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.why
 }
 
-// drained is closed when nothing is to be written any more.
+// drained is closed when nothing is left to write.
 func (o *outbox) drained() <-chan struct{} { return o.drainedCh }
 
-// fail ends it with nothing written. The caller holds mu.
+// fail ends the outbox without writing the rest. The caller holds mu.
 func (o *outbox) fail(why endReason) {
 	o.why = o.why.or(why)
 	o.ended, o.hangUp = true, true
@@ -247,7 +250,7 @@ func (o *outbox) discard() {
 	}
 }
 
-// finish says that all is written. The caller holds mu.
+// finish closes drained. The caller holds mu.
 func (o *outbox) finish() {
 	if o.done {
 		return
@@ -265,8 +268,8 @@ func (o *outbox) hang() {
 	o.closed()
 }
 
-// batch is what one write takes. It is lent, for on the stack of a goroutine that writes
-// a single event it would cost more than the write.
+// batch is the frames of one write. It comes from a pool: on the stack of a goroutine that
+// writes a single event it would cost more than the write.
 type batch struct {
 	frames [mostBatch]*frame
 	lines  [mostBatch][]byte
@@ -281,7 +284,7 @@ func (o *outbox) write() {
 		if len(frames) == 0 {
 			return
 		}
-		err := o.conn.SetWriteDeadline(o.since.Add(o.patience))
+		err := o.conn.SetWriteDeadline(o.since.Add(o.writeTimeout))
 		switch {
 		case err != nil:
 		case len(frames) == 1:
@@ -302,8 +305,8 @@ func (o *outbox) write() {
 	}
 }
 
-// plain returns the connection below one that a server has been given and only counts
-// (relay.Guest): the kernel takes many pieces at once from that alone.
+// plain returns the connection below a wrapper that only counts (relay.Guest): many pieces
+// in one system call are possible only there.
 func plain(c net.Conn) net.Conn {
 	if counted, ok := c.(interface{ Plain() net.Conn }); ok {
 		return counted.Plain()
@@ -311,8 +314,8 @@ func plain(c net.Conn) net.Conn {
 	return c
 }
 
-// take takes what is written next, in the order in which it came, and returns how
-// many bytes of it are replies. Nothing: the goroutine ends.
+// take takes the next frames, in the order in which they came, and returns how many bytes
+// of them are replies. Without frames the writing goroutine ends.
 func (o *outbox) take(batch []*frame) (_ []*frame, replies int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -341,7 +344,7 @@ func (o *outbox) take(batch []*frame) (_ []*frame, replies int) {
 	return batch, replies
 }
 
-// sent notes what came of a write.
+// sent notes the end of a write.
 func (o *outbox) sent(replies int, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

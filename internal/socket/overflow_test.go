@@ -50,7 +50,7 @@ func TestOldestEventsAreDropped(t *testing.T) {
 	})
 	for i := range 50 {
 		e := newFrame(fmt.Appendf(nil, "event%03d|", i), b)
-		o.event(e.hold())
+		o.event(e.retain())
 		e.drop()
 		if i%10 == 9 {
 			o.reply(newFrame(fmt.Appendf(nil, "reply%d|", i), b))

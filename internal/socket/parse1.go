@@ -17,15 +17,15 @@ import (
 // Bounds of fields of juggler.1. Source: docs/juggler.md.
 const (
 	mostID      = 64            // bytes
-	mostNumber  = 1<<53 - 1     // that JavaScript has whole
+	mostNumber  = 1<<53 - 1     // the largest exact integer of JavaScript
 	mostTimeout = math.MaxInt32 // milliseconds
 	mostCredit  = 1000          // results that a call may send before it waits
-	mostType    = 40            // bytes of a type that is shown in its refusal
+	mostType    = 40            // bytes of a type that its refusal shows
 	minute      = 60_000 * 1.   // of a call without a timeout, in milliseconds
 	unknownKind = Kind(0)       // of a message that is refused for its type
 )
 
-// fields is a message of a client, as it stands there.
+// fields is a message of a client, not checked yet.
 type fields struct {
 	kind    Kind
 	name    string // of the type, if it is unknown
@@ -35,18 +35,18 @@ type fields struct {
 	pattern string
 	token   string
 	timeout float64
-	streams bool // there is a credit
+	streams bool // credit was given
 	credit  float64
 	content broker.Content
 	args    json.RawMessage
-	rest    func() // between the parts of what is long
+	rest    func() // called between the parts of a long value
 }
 
 // parseJSON reads a message of juggler.1.
 //
-// Shape: one JSON object. What is wrong with a field is in request.refused.
-// Errors: what is no object, which ends the socket.
-// Concurrency: nothing of the result is in message.
+// Shape: one JSON object. A fault of a field is in request.refused.
+// Errors: message is not an object, which ends the socket.
+// Concurrency: the result does not refer to message.
 func parseJSON(message []byte, rest func()) (request, error) {
 	var args []byte
 	if len(message) > longText {
@@ -79,7 +79,7 @@ func parseJSON(message []byte, rest func()) (request, error) {
 	case wrong.Field == "":
 		return request{}, errObject
 	}
-	if bytes.Equal(bytes.TrimSpace(message), []byte("null")) { // which fills no struct, and is no error
+	if bytes.Equal(bytes.TrimSpace(message), []byte("null")) { // Unmarshal returns no error for it
 		return request{}, errObject
 	}
 	f := fields{
@@ -96,7 +96,7 @@ func parseJSON(message []byte, rest func()) (request, error) {
 	return f.request(refused), nil
 }
 
-// kindOfValue is the word for what a field has to be.
+// kindOfValue is the word for the type of a field.
 func kindOfValue(t reflect.Type) string {
 	if t.Kind() == reflect.String {
 		return "text"
@@ -106,13 +106,12 @@ func kindOfValue(t reflect.Type) string {
 
 var errObject = errors.New("no JSON object")
 
-// refuse is a refusal of what a message has.
+// refuse returns the refusal of a faulty message.
 func refuse(format string, args ...any) error {
 	return &broker.CodeError{Code: codeRequest, Text: fmt.Sprintf(format, args...)}
 }
 
-// parseID reads an id, and returns it as JSON has it in its only form; "" if there is
-// none.
+// parseID reads an id, and returns it as JSON in canonical form; "" without an id.
 func parseID(raw json.RawMessage) (messageID, error) {
 	switch {
 	case len(raw) == 0 || string(raw) == "null":
@@ -142,14 +141,14 @@ func (id messageID) text() (text string) {
 	text = string(id[1 : len(id)-1])
 	for i := range len(text) {
 		if text[i] == '\\' {
-			_ = json.Unmarshal([]byte(id), &text) // textID has made it
+			_ = json.Unmarshal([]byte(id), &text) // cannot fail: textID made it
 			break
 		}
 	}
 	return text
 }
 
-// request makes one of what stands there, and refuses what must not.
+// request makes a request of the fields, refused if they have a fault.
 func (f *fields) request(refused error) request {
 	r := request{kind: f.kind, id: f.id, args: f.args, content: f.content, token: f.token}
 	if refused == nil {
@@ -180,7 +179,7 @@ func (f *fields) request(refused error) request {
 	return r
 }
 
-// check says what is wrong with a message.
+// check returns the fault of a message, or nil.
 func (f *fields) check() error {
 	switch f.kind {
 	case Call:
@@ -216,7 +215,7 @@ func (f *fields) check() error {
 	return nil
 }
 
-// cut shortens a text to so many bytes of whole letters.
+// cut shortens a text to whole letters of so many bytes.
 func cut(text string, most int) string {
 	if len(text) <= most {
 		return text

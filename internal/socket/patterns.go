@@ -11,14 +11,14 @@ const (
 	// mostPattern and mostStars bound a pattern.
 	mostPattern, mostStars = 256, 8
 
-	// mostWork is what all patterns of a server may be (broker.Work), so that an event is
-	// compared with them within 0.1 ms in a channel of 20 bytes, and 5 ms in one of 1,024.
-	// Whoever publishes waits for that, at other servers of a Redis, too. A socket and a
-	// source have their part, as of memory.
+	// mostWork bounds the sum of broker.Work of all patterns of a server, so that an event
+	// is compared with them within 0.1 ms in a channel of 20 bytes, and 5 ms in one of
+	// 1,024. A publisher waits for that, also at other servers of a Redis. A socket and a
+	// source have parts of it, as of memory.
 	mostWork = 1024
 
-	// matchedPerSecond is how many bytes sockets may have compared in a second, which is a
-	// tenth of what Redis can do. Of that a source has no more than it leaves to others.
+	// matchedPerSecond is how many bytes a second are compared for all sockets, a tenth of
+	// what Redis can do. A source has no more of that than it leaves to others.
 	matchedPerSecond = 20_000_000
 )
 
@@ -26,7 +26,7 @@ func isLongPattern(glob string) bool {
 	return len(glob) > mostPattern || strings.Count(glob, "*") > mostStars
 }
 
-// workOf is what of mostWork a topic is.
+// workOf is the part of mostWork that a topic takes.
 func workOf(topic broker.Topic) int {
 	if !topic.Pattern {
 		return 0
@@ -34,8 +34,8 @@ func workOf(topic broker.Topic) int {
 	return broker.Work(topic.Name)
 }
 
-// awaitMatching waits until an event in a channel of so many bytes may be compared with all
-// patterns, or the socket has ended.
+// awaitMatching waits until an event in a channel with a name of so many bytes may be
+// compared with all patterns, or the socket has ended.
 func (s *session) awaitMatching(channel int) {
 	const again = 10 * time.Millisecond
 	server := s.server

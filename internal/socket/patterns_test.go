@@ -58,7 +58,7 @@ func TestPublishingWaitsForMatching(t *testing.T) {
 	server.compare.used.Add(100)
 	defer server.compare.used.Add(-100)
 	c.send(pubFrame("2", "dear", "x"))
-	testkit.Eventually(t, within, "the socket to wait", func() bool { return server.sessions()[0].held.Load() })
+	testkit.Eventually(t, within, "the socket to wait", func() bool { return server.sessions()[0].notReading.Load() })
 	b.await(t, "pub free")
 	set(matchedPerSecond)
 	b.await(t, "pub free", "pub dear")

@@ -14,7 +14,7 @@ import (
 	"github.com/cabrank/cabrank/internal/broker"
 )
 
-// Fields of a Frame, and of what is in it. Source: proto/cabrank/socket/v1/socket.proto.
+// Fields of a Frame and of its messages. Source: proto/cabrank/socket/v1/socket.proto.
 const (
 	fieldType       = 1
 	fieldNumber     = 2
@@ -48,14 +48,14 @@ const (
 	fieldLimitEvents        = 5
 )
 
-// errProto says no more than this: the library's own errors change their words.
+// errProto does not wrap the library's errors, whose words change.
 var errProto = errors.New("not a Frame of cabrank.socket.v1")
 
 // parseProto reads a message of juggler.1.proto.
 //
-// Shape: a Frame. What is wrong with a field is in request.refused.
+// Shape: a Frame. A fault of a field is in request.refused.
 // Errors: errProto, which ends the socket.
-// Concurrency: nothing of the result is in message.
+// Concurrency: the result does not refer to message.
 func parseProto(message []byte, rest func()) (request, error) {
 	f := fields{rest: rest}
 	var refused error // the first
@@ -95,7 +95,7 @@ func parseProto(message []byte, rest func()) (request, error) {
 	return f.request(refused), nil
 }
 
-// number takes a number. An error refuses the message.
+// number takes in a number field. An error refuses the message.
 func (f *fields) number(number int, v uint64) error {
 	switch number {
 	case fieldType:
@@ -116,8 +116,8 @@ func (f *fields) number(number int, v uint64) error {
 	return nil
 }
 
-// bytes takes a text or bytes. An error refuses the message; false: it is none, since a
-// text is UTF-8.
+// bytes takes in a text or bytes field. An error refuses the message; ok is false if a text
+// is not UTF-8, and then it is not a Frame.
 func (f *fields) bytes(number int, v []byte) (refused error, ok bool) {
 	switch number {
 	case fieldJSON:
@@ -147,7 +147,8 @@ func (f *fields) bytes(number int, v []byte) (refused error, ok bool) {
 	return nil, utf8.Valid(v)
 }
 
-// text is where a field of text goes; nil if it is none of a client.
+// text returns where the value of a text field goes; nil for fields that clients do not
+// send.
 func (f *fields) text(number int) *string {
 	switch number {
 	case fieldURI:
@@ -190,7 +191,7 @@ func appendID(b []byte, a *answer) []byte {
 	case a.id == "":
 		return b
 	case a.id[0] == '"':
-		// Even an empty text is there.
+		// An empty text is sent as well.
 		return protowire.AppendString(protowire.AppendTag(b, fieldText, protowire.BytesType), a.id.text())
 	}
 	var n uint64
@@ -206,7 +207,7 @@ func appendProtoResult(b []byte, a *answer) []byte {
 			Code    int32  `json:"code"`
 			Message string `json:"message"`
 		}
-		_ = json.Unmarshal(raw, &failure) // a code that is none is 0; the whole is there, too
+		_ = json.Unmarshal(raw, &failure) // an invalid code is 0; the whole error is sent, too
 		return appendFailure(b, int(failure.Code), failure.Message, raw)
 	}
 	b = appendContent(b, a)
@@ -216,7 +217,7 @@ func appendProtoResult(b []byte, a *answer) []byte {
 	return b
 }
 
-// appendContent appends arguments, if there are any.
+// appendContent appends arguments, if any.
 func appendContent(b []byte, a *answer) []byte {
 	switch {
 	case a.args == nil:

@@ -11,35 +11,35 @@ import (
 )
 
 const (
-	// ownPrefix begins the channels by which servers of one broker talk to each other.
+	// reservedPrefix begins the channels by which servers of one broker talk to each other.
 	// No client publishes there, or hears of what is.
-	ownPrefix = "juggler.1:"
-	// pushChannel has commands, behind the number of a database that is not the first.
+	reservedPrefix = "juggler.1:"
+	// pushChannel is the channel for commands; the number of a database other than 0
+	// precedes it.
 	pushChannel = "push"
 )
 
-// pushChannel is the one of the servers of one database.
+// pushChannel is the command channel of the servers of one database.
 func (o *Options) pushChannel() string {
 	if o.Database == 0 {
-		return ownPrefix + pushChannel
+		return reservedPrefix + pushChannel
 	}
-	return ownPrefix + strconv.Itoa(o.Database) + ":" + pushChannel
+	return reservedPrefix + strconv.Itoa(o.Database) + ":" + pushChannel
 }
 
-// Action is what a command does to the sockets that it is for.
+// Action is what a command does to its sockets.
 type Action string
 
 // The actions.
 const (
-	Broadcast   Action = "broadcast"   // an event comes, whatever they have subscribed to; of everyone's to those who have shown a token, if one is wanted
-	Disconnect  Action = "disconnect"  // they end
-	Unsubscribe Action = "unsubscribe" // they hear no more of a channel, or of a pattern
+	Broadcast   Action = "broadcast"   // sends them an event, whatever they have subscribed to; with Everyone only to sockets that have shown a token, if one is needed
+	Disconnect  Action = "disconnect"  // ends them
+	Unsubscribe Action = "unsubscribe" // ends their subscription to a channel or pattern
 )
 
-// Command is what the application wants of sockets, on whatever server of the broker
-// they are.
+// Command is a command of the application to sockets on any server of the broker.
 //
-// Shape: one of User, Connection and Everyone says of which.
+// Shape: one of User, Connection and Everyone selects the sockets.
 type Command struct {
 	Action Action `json:"action"`
 
@@ -51,38 +51,38 @@ type Command struct {
 	Pattern bool            `json:"pattern,omitempty"` // of Unsubscribe: Channel is a glob
 	Args    json.RawMessage `json:"args,omitempty"`    // of Broadcast
 
-	Code   int    `json:"code,omitempty"`   // of Disconnect: of the close frame; 0: 4403
+	Code   int    `json:"code,omitempty"`   // of Disconnect: the code of the close frame; 0: 4403
 	Reason string `json:"reason,omitempty"` // of Disconnect, at most 123 bytes
 }
 
 // ErrOwnChannel refuses to publish in a channel of the servers themselves.
-var ErrOwnChannel = errors.New("channels that begin with " + ownPrefix + " are the server's own")
+var ErrOwnChannel = errors.New("channels that begin with " + reservedPrefix + " are the server's own")
 
-// isOwn reports whether a channel is one of the servers themselves.
-func isOwn(channel string) bool { return strings.HasPrefix(channel, ownPrefix) }
+// isReserved reports whether a channel is one of the servers themselves.
+func isReserved(channel string) bool { return strings.HasPrefix(channel, reservedPrefix) }
 
-// TakeCommands has commands for sockets obeyed from now on, of this server and of others
-// at its broker. It is called once, before there are sockets.
+// TakeCommands makes the server execute commands from now on, its own and those of other
+// servers at its broker. It is called once, before the first socket.
 func (s *Server) TakeCommands(ctx context.Context) error {
 	s.directory = newDirectory()
-	s.hub.own, s.hub.orders = s.obey, s.options.pushChannel()
-	return await(ctx, func(done func(error)) { s.options.Broker.Subscribe(broker.Topic{Name: s.hub.orders}, done) })
+	s.hub.command, s.hub.commandChannel = s.execute, s.options.pushChannel()
+	return await(ctx, func(done func(error)) { s.options.Broker.Subscribe(broker.Topic{Name: s.hub.commandChannel}, done) })
 }
 
-// Publish publishes an event, and returns its id when the broker has it: one that is
-// published after that comes after it. Args is a JSON value, or nil.
+// Publish publishes an event, and returns its id when the broker has it: later events come
+// after it. Args is a JSON value, or nil.
 //
 // Errors: ErrOwnChannel, that of the broker, or of ctx.
 func (s *Server) Publish(ctx context.Context, channel string, args json.RawMessage) (id string, err error) {
-	if isOwn(channel) {
+	if isReserved(channel) {
 		return "", ErrOwnChannel
 	}
 	id = broker.NewID()
 	return id, s.publish(ctx, broker.Event{Channel: channel, ID: id, Args: args})
 }
 
-// Command has all servers obey, which took TakeCommands. It returns the id of the event,
-// if there is one, when the broker has the command: what follows it comes after it.
+// Command sends a command to all servers that have called TakeCommands. It returns the id of
+// the event of a Broadcast, when the broker has the command: later events come after it.
 //
 // Errors: that of the broker, or of ctx.
 func (s *Server) Command(ctx context.Context, c Command) (id string, err error) {
@@ -110,13 +110,13 @@ func await(ctx context.Context, begin func(done func(error))) error {
 	}
 }
 
-// obey does what a command says to the sockets that are here.
-func (s *Server) obey(e broker.Event) {
+// execute does what a command says to the sockets that are here.
+func (s *Server) execute(e broker.Event) {
 	var c Command
 	if json.Unmarshal(e.Args, &c) != nil {
-		return // of a server that is newer
+		return // from a newer server
 	}
-	found := s.meant(c)
+	found := s.targets(c)
 	if len(found) == 0 {
 		return
 	}
@@ -124,7 +124,7 @@ func (s *Server) obey(e broker.Event) {
 	case Broadcast:
 		members := make(map[*session]struct{}, len(found))
 		for _, session := range found {
-			if !c.Everyone || !session.stranger.Load() {
+			if !c.Everyone || !session.mustShowToken.Load() {
 				members[session] = struct{}{}
 			}
 		}
@@ -144,8 +144,8 @@ func (s *Server) obey(e broker.Event) {
 	}
 }
 
-// meant returns the sockets that a command is for.
-func (s *Server) meant(c Command) []*session {
+// targets returns the sockets that a command is for.
+func (s *Server) targets(c Command) []*session {
 	switch {
 	case c.Connection != "":
 		return s.directory.byID(c.Connection)
@@ -157,13 +157,13 @@ func (s *Server) meant(c Command) []*session {
 	return nil
 }
 
-// expel ends a subscription, if there is one. The client may subscribe again.
+// expel ends a subscription, if the client has it. The client may subscribe again.
 func (s *session) expel(topic broker.Topic) {
 	if !s.server.hub.expel(topic, s) {
 		return
 	}
 	s.mu.Lock()
-	s.failed = append(s.failed, topic) // its place is given up with the next subscription
+	s.failed = append(s.failed, topic) // the next subscription removes it from topics
 	s.mu.Unlock()
 	told := answer{kind: Unsub, channel: topic.Name}
 	if topic.Pattern {

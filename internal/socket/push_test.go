@@ -199,16 +199,16 @@ func TestOwnChannels(t *testing.T) {
 			t.Errorf("%s: %+v", pattern, got)
 		}
 	}
-	c.send(subFrame("8", ownPrefix+pushChannel))
+	c.send(subFrame("8", reservedPrefix+pushChannel))
 	if got := c.next(); got.kind != Nack {
 		t.Errorf("subscribed: %+v", got)
 	}
 	orders, _ := json.Marshal(Command{Action: Disconnect, User: "a"})
-	c.send(frameText(Pub, "9", map[string]any{"channel": ownPrefix + pushChannel, "args": json.RawMessage(orders)}))
+	c.send(frameText(Pub, "9", map[string]any{"channel": reservedPrefix + pushChannel, "args": json.RawMessage(orders)}))
 	if got := c.next(); got.kind != Nack {
 		t.Errorf("published: %+v", got)
 	}
-	if _, err := first.Publish(t.Context(), ownPrefix+pushChannel, orders); !errors.Is(err, ErrOwnChannel) {
+	if _, err := first.Publish(t.Context(), reservedPrefix+pushChannel, orders); !errors.Is(err, ErrOwnChannel) {
 		t.Errorf("published by push: %v", err)
 	}
 	mustCommand(t, first, Command{Action: Unsubscribe, User: "b", Channel: "x"})

@@ -5,15 +5,15 @@ import (
 	"time"
 )
 
-// rate lets so many through in a second, and as many at once after a pause. The caller
-// has a lock.
+// rate lets one through every each, and burst at once after a pause. The caller holds a
+// lock.
 type rate struct {
-	each  time.Duration // one in this time
+	each  time.Duration
 	burst int
 	next  time.Time // when the bucket is full, less burst times each
 }
 
-// wait takes one and returns after how long it has its turn.
+// wait takes one and returns how long it has to wait.
 func (r *rate) wait(now time.Time) time.Duration {
 	if earliest := now.Add(-r.each * time.Duration(r.burst)); r.next.Before(earliest) {
 		r.next = earliest
@@ -22,9 +22,9 @@ func (r *rate) wait(now time.Time) time.Duration {
 	return max(0, r.next.Sub(now))
 }
 
-// rateOfAll lets so much through in a second, of all sources together, and half of it at once
-// after a pause to one that is alone: a source that has had much lately gets no more than
-// it leaves.
+// rateOfAll lets perSecond through in a second, for all sources together. After a pause a
+// single source gets half of it at once: a source that has had much recently gets no more
+// than it leaves.
 //
 // Concurrency: allows may be called from anywhere.
 type rateOfAll struct {
@@ -35,8 +35,8 @@ type rateOfAll struct {
 	at   time.Time
 }
 
-// debt is what a source has had lately: of what it has had, it is all of now and nothing
-// of a second ago. Guarded by the rate's lock.
+// debt is what a source has had recently, faded to nothing within a second. Guarded by the
+// rate's lock.
 type debt struct {
 	had float64
 	at  time.Time
@@ -46,7 +46,7 @@ func newRateOfAll(perSecond float64) *rateOfAll {
 	return &rateOfAll{perSecond: perSecond, left: perSecond}
 }
 
-// allows reports whether so much may pass now, of a source with a debt; nil: of nobody.
+// allows reports whether n may pass now, for a source with a debt; nil without a source.
 func (r *rateOfAll) allows(now time.Time, d *debt, n float64) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -68,9 +68,8 @@ func (r *rateOfAll) allows(now time.Time, d *debt, n float64) bool {
 	return true
 }
 
-// pace holds back a client that sends more than it may: its messages, pings and pongs wait
-// for their turn in the buffers of the connection. It reports false at the end of the
-// socket.
+// pace slows down a client that sends more than it may: its messages, pings and pongs wait
+// in the buffers of the connection. It reports false at the end of the socket.
 func (s *session) pace() bool {
 	if s.rate == nil {
 		return true
@@ -86,8 +85,8 @@ func (s *session) pace() bool {
 // pause reads nothing for a while. It reports false at the end of the socket.
 func (s *session) pause(wait time.Duration) bool {
 	s.turns.rest()
-	s.held.Store(true)
-	defer s.held.Store(false)
+	s.notReading.Store(true)
+	defer s.notReading.Store(false)
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
 	select {

@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// readBuffer is what each socket has for what comes in; a longer message passes
-// through it in parts. It is more than the 256 bytes below which gorilla/websocket makes
-// a buffer of its own, and than a control frame.
+// readBuffer is the size of each socket's read buffer; a longer message passes through it
+// in parts. It is longer than a control frame, and than the 256 bytes below which
+// gorilla/websocket makes a buffer of its own.
 const readBuffer = 512
 
 var (
@@ -21,8 +21,8 @@ var (
 	errOver    = errors.New("the socket has ended")
 )
 
-// hijacker gives gorilla/websocket a buffer that this package knows, for the library does
-// not say whether it has read more than a message.
+// hijacker gives gorilla/websocket a buffer of this package, for the library does not tell
+// whether it has read more than a message.
 type hijacker struct {
 	http.ResponseWriter
 
@@ -34,15 +34,15 @@ type hijacker struct {
 func (h *hijacker) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	nc, rw, err := http.NewResponseController(h.ResponseWriter).Hijack()
 	if err != nil || rw.Reader.Buffered() > 0 {
-		return nc, rw, err // the library refuses who has not waited for the answer
+		return nc, rw, err // the library refuses a client that has not waited for the answer
 	}
 	h.from = &turns{Conn: nc}
 	h.in = bufio.NewReaderSize(h.from, readBuffer)
 	return nc, bufio.NewReadWriter(h.in, rw.Writer), nil
 }
 
-// read reads messages until none is left and the socket sleeps, or until it ends; it
-// returns why.
+// read reads messages until none is left and the socket sleeps; then it returns nil. At the
+// end of the socket it returns why.
 func (s *session) read() error {
 	body := s.newBody()
 	defer body.free()
@@ -59,7 +59,7 @@ func (s *session) read() error {
 	}
 }
 
-// next reads one message, or one frame of control.
+// next reads one message, or one control frame.
 func (s *session) next(body *body) error {
 	if _, err := s.in.Peek(1); err != nil {
 		return err
@@ -97,7 +97,7 @@ func (s *session) took(kind int, message []byte) error {
 }
 
 // nextControl takes the next frame if it is a ping or a pong. The library would take it,
-// too, but not return before the next message. What is not well-formed is left to it.
+// too, but not return before the next message. Malformed frames are left to the library.
 // Source: RFC 6455, section 5.2.
 func (s *session) nextControl() (taken bool, err error) {
 	const final, masked, most = 0x80, 0x80, 125

@@ -16,7 +16,7 @@ import (
 	"github.com/cabrank/cabrank/internal/watch"
 )
 
-// longestRound is how long a socket may stay that has expired.
+// longestRound is how long an expired socket may stay.
 const longestRound = 4 * time.Second
 
 // Server makes sockets of requests. It is an http.Handler.
@@ -24,25 +24,25 @@ const longestRound = 4 * time.Second
 // Life: New, requests, Drain or Close, after which every request is refused.
 // Concurrency: every method may be called from anywhere.
 type Server struct {
-	options   Options
-	upgrader  websocket.Upgrader
-	hub       *hub
-	directory *directory // nil: no commands are taken
-	budget    budget
-	events    account    // of frames for many sockets
-	compare   budget     // of the work that patterns are, see mostWork
-	matching  *rateOfAll // of that work as it is done
-	stats     counters
-	bodies    sync.Pool  // of *[]byte with room for bodySize
-	batches   sync.Pool  // of *batch
-	rate      *rateOfAll // of handshakes
-	sources   sources
-	lane      chan struct{} // has an element for each turn that is taken, see broker.Share
-	lanes     chan *lane    // has those in which nobody works, see turns
-	watcher   watch.Watcher
-	hands     *hands
-	echo      func(s *session, kind int, message []byte) error // of a test of the transport: in place of take
-	shedding  sync.Mutex
+	options     Options
+	upgrader    websocket.Upgrader
+	hub         *hub
+	directory   *directory // nil: commands are not taken
+	budget      budget
+	events      account    // for frames of many sockets
+	compare     budget     // for the work of patterns, see mostWork
+	matching    *rateOfAll // for that work as it is done
+	stats       counters
+	bodies      sync.Pool  // of *[]byte with room for bodySize
+	batches     sync.Pool  // of *batch
+	rate        *rateOfAll // of handshakes
+	sources     sources
+	longTurns   chan struct{}    // has an element for each turn that is taken, see broker.Share
+	workPermits chan *workPermit // has those in which nobody works, see turns
+	watcher     watch.Watcher
+	readers     *readerPool
+	echo        func(s *session, kind int, message []byte) error // of a test of the transport: in place of take
+	shedding    sync.Mutex
 
 	ended   sync.WaitGroup // of the rounds
 	live    sync.WaitGroup // of sessions
@@ -50,8 +50,8 @@ type Server struct {
 	close   sync.Once
 
 	origins       atomic.Pointer[[]string]
-	originTold    atomic.Int64 // when the log was told of one that may not, in nanoseconds since 1970
-	originsUntold atomic.Int64 // how many there were since
+	originTold    atomic.Int64 // when the log was told of a refused origin, in nanoseconds since 1970
+	originsUntold atomic.Int64 // origins refused since then
 
 	mu          sync.Mutex
 	open        map[*session]struct{}
@@ -60,12 +60,12 @@ type Server struct {
 	draining    bool
 }
 
-// New returns a server that accepts.
+// New returns a server that accepts sockets.
 func New(options Options) *Server {
 	s := &Server{
-		options: options.withDefaults(), open: map[*session]struct{}{}, closing: make(chan struct{}), hands: newHands(),
-		sources: sources{all: map[string]*source{}}, lane: make(chan struct{}, 1),
-		lanes: newLanes(),
+		options: options.withDefaults(), open: map[*session]struct{}{}, closing: make(chan struct{}), readers: newReaderPool(),
+		sources: sources{all: map[string]*source{}}, longTurns: make(chan struct{}, 1),
+		workPermits: newWorkPermits(),
 	}
 	s.events.budget = &s.budget
 	s.SetOrigins(s.options.Origins)
@@ -88,15 +88,15 @@ func New(options Options) *Server {
 	return s
 }
 
-// ServeHTTP makes a socket of a request, which lives on when it returns.
+// ServeHTTP makes a socket of a request. The socket goes on after it returns.
 //
-// Errors: 503 if there are too many sockets or handshakes, or while it drains; 401 for a
-// token that counts for nothing, or none; 403 for an origin that may not; what gorilla/websocket answers to a request that is none.
-// Without the subprotocol the connection is dropped after the handshake, which is what
-// clients of juggler.0 expect.
+// Errors: 503 for too many sockets or handshakes, or while it drains; 401 for an invalid or
+// missing token; 403 for an origin that may not have sockets; the answer of
+// gorilla/websocket to a request that is not a handshake. Without the subprotocol the
+// connection is dropped after the handshake, as clients of juggler.0 expect.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !websocket.IsWebSocketUpgrade(r) {
-		_, _ = s.upgrade(w, r) // which answers it, and costs no turn of a handshake
+		_, _ = s.upgrade(w, r) // answers it; it does not count as a handshake
 		return
 	}
 	from := s.sources.of(addressKey(hostOf(r.RemoteAddr)), time.Now())
@@ -127,15 +127,15 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	made = s.make(w, r, from, id)
 }
 
-// refuse answers a handshake for which there is no place now.
+// refuse answers a handshake that cannot become a socket now.
 func (s *Server) refuse(w http.ResponseWriter, why refusal) {
 	s.stats.refused[why].Add(1)
 	w.Header().Set("Retry-After", "1")
 	http.Error(w, "no socket now: "+why.String(), http.StatusServiceUnavailable)
 }
 
-// make makes a socket of a handshake that was admitted. It reports whether it has, and
-// then the handshake counts no more.
+// make makes a socket of an admitted handshake. If it reports true the handshake does not
+// count any more.
 func (s *Server) make(w http.ResponseWriter, r *http.Request, from *source, id *identity) (made bool) {
 	defer func() {
 		if !made {
@@ -146,7 +146,7 @@ func (s *Server) make(w http.ResponseWriter, r *http.Request, from *source, id *
 	ws, err := s.upgrade(h, r)
 	if err != nil {
 		s.stats.refused[refusedHandshake].Add(1)
-		return false // it has answered
+		return false // the upgrader has answered
 	}
 	if ws.Subprotocol() == "" && !s.options.AllowEmptySubprotocol {
 		s.stats.refused[refusedProtocol].Add(1)
@@ -167,7 +167,8 @@ func (s *Server) make(w http.ResponseWriter, r *http.Request, from *source, id *
 	return true
 }
 
-// refuses says why no socket is made now. Otherwise its place is taken until hasBegun.
+// refuses returns why a socket cannot be made now. Otherwise the handshake counts until
+// hasBegun.
 func (s *Server) refuses(from *source, now time.Time) (why refusal, refused bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -183,7 +184,7 @@ func (s *Server) refuses(from *source, now time.Time) (why refusal, refused bool
 	return 0, false
 }
 
-// admits counts a socket of a source in, if there is room.
+// admits counts a new socket of a source, and reports false if the source may have no more.
 func (s *Server) admits(from *source) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -230,11 +231,11 @@ func (s *Server) sessions() []*session {
 	return all
 }
 
-// deliver makes one frame of an event for each dialect and queues it for each who has subscribed.
+// deliver makes one frame of an event for each dialect and queues it for each subscriber.
 func (s *Server) deliver(members map[*session]struct{}, topic broker.Topic, e broker.Event) {
 	a := answer{kind: Evnt, channel: e.Channel, args: e.Args}
 	if err := a.id.UnmarshalText([]byte(e.ID)); err != nil {
-		return // of a publisher that does not keep to the form
+		return // not published by this protocol
 	}
 	if topic.Pattern {
 		a.pattern = topic.Name
@@ -242,15 +243,15 @@ func (s *Server) deliver(members map[*session]struct{}, topic broker.Topic, e br
 	s.spread(members, &a)
 }
 
-// tellGap tells members of a topic that they may have missed events, in their place among
-// the events.
+// tellGap tells members of a topic that they may have missed events. The message keeps its
+// order among the events.
 func (s *Server) tellGap(members map[*session]struct{}, topic broker.Topic) {
 	a := about(Gap, topic)
 	s.spread(members, &a)
 }
 
-// cutOld ends those that cannot be told of a gap behind what is queued, as the old server
-// ended all.
+// cutOld ends the sockets of juggler.0, which cannot be told of a gap, after their queued
+// frames; the old server did so.
 func cutOld(members map[*session]struct{}) {
 	for session := range members {
 		if !session.dialect.isNew() {
@@ -267,11 +268,11 @@ func (s *Server) spread(members map[*session]struct{}, a *answer) {
 		f := frames[session.dialect]
 		if f == nil {
 			if f = frameOf(session.dialect, a, &s.events); f == nil {
-				continue // it has no word for it
+				continue // the dialect cannot express it
 			}
 			frames[session.dialect] = f
 		}
-		if !session.out.event(f.hold()) {
+		if !session.out.event(f.retain()) {
 			session.overflow()
 		}
 	}
@@ -284,7 +285,8 @@ func (s *Server) spread(members map[*session]struct{}, a *answer) {
 	}
 }
 
-// take takes bytes of the budget, if need be from events that wait, or messages that come in.
+// take takes bytes of the budget. If need be it drops queued events, or ends sockets with
+// incoming messages.
 func (s *Server) take(a *account, bytes int) bool {
 	if a.Take(bytes) {
 		return true
@@ -301,12 +303,12 @@ func (s *Server) take(a *account, bytes int) bool {
 	return a.Take(bytes)
 }
 
-// mostEvicted is how many sockets end so that one finds room.
+// mostEvicted is how many sockets may be ended to make room for one.
 const mostEvicted = 4
 
-// evict ends the socket that holds most of those whose message has begun and is not whole,
-// if that is more than a has: of the same source if it is that which has too much. It
-// reports whether there was one.
+// evict ends, among the sockets with an incomplete message, the one that uses most memory,
+// if it uses more than a; only sockets of the same source if that source has too much. It
+// reports whether it has ended one.
 func (s *Server) evict(a *account) bool {
 	own := a.source != nil && a.source.Load() > sourcePart*a.budget.left()
 	s.shedding.Lock()
@@ -326,11 +328,10 @@ func (s *Server) evict(a *account) bool {
 	return true
 }
 
-// dropIncoming gives back what counts of a message that comes in.
+// dropIncoming gives back the bytes of an incoming message.
 func (s *session) dropIncoming() { s.account.Give(int(s.incoming.Swap(0))) }
 
-// hasForNames reports whether there is room for subscriptions, if need be of events that
-// wait.
+// hasForNames reports whether bytes of subscriptions fit. If need be it drops queued events.
 func (s *Server) hasForNames(a *account, bytes int) bool {
 	if a.hasForNames(bytes) {
 		return true
@@ -339,16 +340,16 @@ func (s *Server) hasForNames(a *account, bytes int) bool {
 	return a.hasForNames(bytes)
 }
 
-// shedFor makes room for an account, unless its source has most of what is used itself: then
-// others' events are not what is in its way.
+// shedFor makes room for an account, unless its own source uses more than half of the used
+// memory: then the events of others are not in its way.
 func (s *Server) shedFor(a *account) {
 	if a.source == nil || a.source.Load() <= s.budget.used.Load()/2 {
 		s.shed()
 	}
 }
 
-// shed makes room in the budget: those with most events in their queue lose them,
-// until a quarter is free.
+// shed makes room in the budget: the sockets with most queued events lose them, until a
+// quarter is free.
 func (s *Server) shed() {
 	if s.hasRoom() {
 		return
@@ -379,7 +380,7 @@ func (s *Server) shed() {
 // hasRoom reports whether a quarter of the budget is free.
 func (s *Server) hasRoom() bool { return cost(s.budget.used.Load()) <= s.budget.total.Load()/4*3 }
 
-// rounds looks after sockets that are silent.
+// rounds checks all sockets regularly.
 func (s *Server) rounds() {
 	ticker := time.NewTicker(max(min(s.options.Ping, s.options.ReadTimeout, longestRound*8)/8, 10*time.Millisecond))
 	defer ticker.Stop()
@@ -396,7 +397,7 @@ func (s *Server) rounds() {
 	}
 }
 
-// check pings a client that is silent, and ends one that stays so.
+// check pings a silent client, and ends one that stays silent, is too slow, or has expired.
 func (s *session) check(now time.Time) {
 	o := &s.server.options
 	if expires := s.expires.Load(); expires != 0 && now.UnixNano() > expires {
@@ -409,7 +410,7 @@ func (s *session) check(now time.Time) {
 	}
 	silence := time.Duration(now.UnixNano() - s.heard.Load())
 	switch {
-	case s.held.Load() || silence <= o.Ping || s.hasSaidBye():
+	case s.notReading.Load() || silence <= o.Ping || s.hasSaidBye():
 	case silence > o.Ping+o.Ping/2 && s.pinged.Load():
 		s.abort(endIdle)
 	case s.pinged.CompareAndSwap(false, true):
@@ -417,9 +418,9 @@ func (s *session) check(now time.Time) {
 	}
 }
 
-// Drain refuses new sockets, has those without calls leave spread over the first half
-// of the time that ctx has, those with calls when these have ended, and all others at
-// its end. It returns when all have left, and how many calls were cut.
+// Drain refuses new sockets. Sockets without calls leave, spread over the first half of
+// the time of ctx, sockets with calls when these have ended, and all others at the end of
+// ctx. It returns when all have left, and how many calls were cut.
 func (s *Server) Drain(ctx context.Context) (cut int) {
 	s.mu.Lock()
 	s.draining = true
@@ -438,7 +439,7 @@ func (s *Server) Drain(ctx context.Context) (cut int) {
 		session.leave()
 	}
 	gone := make(chan struct{})
-	go func() { // ends with the sessions, of which Close ends those that are left
+	go func() { // ends with the sessions; Close ends the last ones
 		s.live.Wait()
 		close(gone)
 	}()
@@ -454,7 +455,7 @@ func (s *Server) Drain(ctx context.Context) (cut int) {
 	return cut
 }
 
-// pause reports whether it has lasted.
+// pause waits. It reports false if ctx ended first.
 func pause(ctx context.Context, lasts time.Duration) bool {
 	if lasts <= 0 {
 		return ctx.Err() == nil
@@ -469,8 +470,8 @@ func pause(ctx context.Context, lasts time.Duration) bool {
 	}
 }
 
-// Close refuses new sockets, has those that are open told to leave, and returns when
-// they have, at the latest after a few seconds.
+// Close refuses new sockets, tells open ones to leave, and returns when they have, at the
+// latest after a few seconds.
 func (s *Server) Close() {
 	s.mu.Lock()
 	s.draining = true
@@ -482,5 +483,5 @@ func (s *Server) Close() {
 	s.ended.Wait()
 	s.live.Wait()
 	s.watcher.Close()
-	s.hands.close()
+	s.readers.close()
 }

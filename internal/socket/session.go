@@ -18,11 +18,11 @@ import (
 	"github.com/cabrank/cabrank/internal/watch"
 )
 
-// mostPromises is how many requests may be without ACK or NACK; then the socket is not
+// mostPromises is how many requests may wait for ACK or NACK; with more the socket is not
 // read from.
 const mostPromises = 256
 
-// What a client is told when its request is refused here.
+// Refusals of requests by this package.
 var (
 	errCalls         = errors.New("too many calls of this socket wait")
 	errTimeout       = errors.New("invalid timeout: it is negative")
@@ -40,11 +40,11 @@ type session struct {
 	server  *Server
 	ws      *websocket.Conn
 	in      *bufio.Reader // of ws
-	turns   *turns        // what in reads
+	turns   *turns        // the reader below in
 	net     net.Conn
-	post    *watch.Post // nil: somebody reads all of the time
+	post    *watch.Post // nil: a goroutine reads all of the time
 	account account
-	compare account // of the work that its patterns are
+	compare account // for the work of its patterns
 	source  *source
 	out     *outbox
 	allows  allowed
@@ -52,35 +52,35 @@ type session struct {
 	ctx     context.Context //nolint:containedctx // of the socket: its calls end with it
 	cancel  context.CancelFunc
 
-	incoming atomic.Int64 // bytes that count of a message that comes in
-	asleep   atomic.Bool  // nobody reads, until Wake
-	stranger atomic.Bool  // it has to show its token first
+	incoming      atomic.Int64 // counted bytes of an incoming message
+	asleep        atomic.Bool  // no goroutine reads, until Wake
+	mustShowToken atomic.Bool  // it has to show its token first
 
-	// Owned by who reads.
-	opening  bool        // the channels of its token are to be subscribed to
-	patience *time.Timer // until it has to have shown its token; nil: it need not
-	methods  Methods     // who has had calls of it; nil: nobody
-	topics   map[broker.Topic]struct{}
-	identity *identity // nil: nobody was asked who it is
-	caller   *broker.Caller
-	rate     *rate // of what it sends; nil: any
+	// Owned by the reading goroutine.
+	opening    bool        // the channels of its token are not subscribed to yet
+	tokenTimer *time.Timer // until it has to have shown its token; nil: it need not
+	methods    Methods     // who has had calls of it; nil: nobody
+	topics     map[broker.Topic]struct{}
+	identity   *identity // nil: tokens are not needed
+	caller     *broker.Caller
+	rate       *rate // of its messages; nil: any
 
 	// Read by the server's rounds, in nanoseconds since 1970.
-	heard   atomic.Int64 // when the client was last heard
-	reading atomic.Int64 // since when a message comes in; 0: none does
-	expires atomic.Int64 // when the identity does; 0: never
-	held    atomic.Bool  // it waits for the broker, and does not read
-	pinged  atomic.Bool  // since it was last heard
+	heard      atomic.Int64 // when the client was last heard
+	reading    atomic.Int64 // when the incoming message began; 0: no message is incoming
+	expires    atomic.Int64 // when the identity expires; 0: never
+	notReading atomic.Bool  // it waits for the broker, and does not read
+	pinged     atomic.Bool  // since it was last heard
 
 	mu       sync.Mutex
-	changed  sync.Cond           // a promise was kept, a subscription is done, or it was told to go
-	promises []*promise          // not kept yet, in order
-	calls    int                 // that were taken and have not ended
-	byID     map[messageID]*call // those of juggler.1
-	joining  int                 // subscriptions that are not done
-	failed   []broker.Topic      // could not be subscribed, and are still in topics
-	leaving  bool                // the socket ends when nothing is left to be done
-	saidBye  bool                // a close frame was sent
+	changed  sync.Cond                  // a promise was kept, a subscription is done, or it was told to go
+	promises []*promise                 // not kept yet, in order
+	calls    int                        // accepted calls that have not ended
+	byID     map[messageID]*pendingCall // those of juggler.1
+	joining  int                        // subscriptions that are not done
+	failed   []broker.Topic             // topics whose subscription has failed or ended, still in topics
+	leaving  bool                       // the socket ends when it is idle
+	saidBye  bool                       // a close frame was sent
 	over     bool
 	reason   endReason // the first one
 }
@@ -92,16 +92,16 @@ func newSession(server *Server, ws *websocket.Conn, h *hijacker, r *http.Request
 		s.caller.Certificate = shown.Certificate()
 	}
 	s.changed.L = &s.mu
-	s.account.budget, s.account.turns = &server.budget, [2]chan struct{}{from.turn, server.lane}
+	s.account.budget, s.account.turns = &server.budget, [2]chan struct{}{from.turn, server.longTurns}
 	s.compare.budget = &server.compare
 	if from.key != "" {
-		s.account.source, s.compare.source = &from.held, &from.compare
+		s.account.source, s.compare.source = &from.bytes, &from.compare
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.out = newOutbox(s.net, &server.options, &s.account, &server.batches, func(n int) { server.stats.dropped.Add(uint64(n)) }, s.Wake)
 	s.out.tells = s.dialect.isNew()
 	s.turns.session = s
-	s.in.Reset(s.turns) // the library has put the connection itself there, and read nothing
+	s.in.Reset(s.turns) // the library has set the connection itself, and read nothing
 	s.heard.Store(time.Now().UnixNano())
 	if n := server.options.MessagesPerSecond; n > 0 {
 		s.rate = &rate{each: time.Second / time.Duration(n), burst: n}
@@ -116,8 +116,8 @@ func newSession(server *Server, ws *websocket.Conn, h *hijacker, r *http.Request
 	return s
 }
 
-// hostOf returns an address without its port; "" for what has none, such as a Unix
-// socket.
+// hostOf returns an address without its port; "" for an address without a port, such as a
+// Unix socket.
 func hostOf(address string) string {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
@@ -147,7 +147,7 @@ func (s *session) take(message []byte) error {
 		return nil
 	}
 	if s.hasSaidBye() {
-		return nil // nothing is answered any more
+		return nil // requests are not answered any more
 	}
 	if r.refused == nil && s.takeSmall(&r) {
 		return s.awaitRoom()
@@ -157,14 +157,14 @@ func (s *session) take(message []byte) error {
 		return nil
 	}
 	if err := s.awaitRoom(); err != nil {
-		p.done(err) // nobody is told
+		p.done(err) // the socket has ended
 		return err
 	}
 	s.begin(p)
 	return nil
 }
 
-// takeSmall takes what is not acknowledged.
+// takeSmall takes requests that are not acknowledged.
 func (s *session) takeSmall(r *request) (taken bool) {
 	switch r.kind {
 	case Cancel:
@@ -179,7 +179,7 @@ func (s *session) takeSmall(r *request) (taken bool) {
 	return true
 }
 
-// tell sends what nobody has asked for in turn, if the dialect has a word for it.
+// tell sends an answer out of order, if the dialect can express it.
 func (s *session) tell(a answer) {
 	f := s.frameOf(a)
 	if f == nil {
@@ -201,10 +201,10 @@ func (s *session) awaitRoom() error {
 	return nil
 }
 
-// errMessage marks what is no message.
+// errMessage marks errors of parsing.
 var errMessage = errors.New("not a message")
 
-// begin starts what a request asks for; p is done later, or at once.
+// begin carries out a request; p is done later, or at once.
 func (s *session) begin(p *promise) {
 	if p.refused != nil {
 		p.done(p.refused)
@@ -219,7 +219,7 @@ func (s *session) begin(p *promise) {
 		return
 	}
 	err := s.identity.refuses(&p.request)
-	if err == nil && isOwn(p.channel) {
+	if err == nil && isReserved(p.channel) {
 		err = errDenied
 	}
 	if err != nil {
@@ -229,7 +229,7 @@ func (s *session) begin(p *promise) {
 	}
 	switch p.kind { //nolint:exhaustive // parse lets no other through
 	case Call:
-		s.call(p)
+		s.startCall(p)
 	case Pub:
 		s.awaitJoined()
 		s.awaitMatching(len(p.channel))
@@ -259,7 +259,7 @@ func (s *session) subscribe(p *promise) {
 	s.join(topic, p.done)
 }
 
-// join subscribes to a topic, if there is memory for it.
+// join subscribes to a topic, if it fits into memory.
 func (s *session) join(topic broker.Topic, done func(error)) {
 	if _, ok := s.topics[topic]; !ok {
 		if !s.server.hasForNames(&s.account, memberBytes+topicBytes+2*len(topic.Name)) {
@@ -291,14 +291,14 @@ func (s *session) join(topic broker.Topic, done func(error)) {
 	})
 }
 
-// part gives up the place of a topic that is in topics.
+// part takes a topic out of topics.
 func (s *session) part(topic broker.Topic) {
 	delete(s.topics, topic)
 	s.account.holdNames(-memberBytes - len(topic.Name))
 }
 
-// forgetFailed gives up the places of subscriptions that were refused, unless the client
-// has asked again before that was known here.
+// forgetFailed takes failed subscriptions out of topics, unless the client has subscribed
+// again meanwhile.
 func (s *session) forgetFailed() {
 	s.mu.Lock()
 	failed := s.failed
@@ -311,11 +311,11 @@ func (s *session) forgetFailed() {
 	}
 }
 
-// awaitJoined waits until the subscriptions before are done: what is published now
-// comes to its own sender.
+// awaitJoined waits until the subscriptions before are done, so that an event published now
+// also comes to its sender.
 func (s *session) awaitJoined() {
-	s.held.Store(true)
-	defer s.held.Store(false)
+	s.notReading.Store(true)
+	defer s.notReading.Store(false)
 	s.mu.Lock()
 	for s.joining > 0 && !s.saidBye {
 		s.turns.leave()
@@ -325,7 +325,7 @@ func (s *session) awaitJoined() {
 	s.turns.work()
 }
 
-// send queues a reply. One that is too long ends the socket after what precedes it.
+// send queues a reply. A reply that is too long ends the socket after the replies before.
 // The caller holds mu.
 func (s *session) send(k Kind, f *frame) {
 	if !s.dialect.isNew() && s.server.isTooLong(f) {

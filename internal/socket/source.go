@@ -8,19 +8,20 @@ import (
 )
 
 const (
-	// mostSources is how many are told apart; further ones are one.
+	// mostSources is how many sources are told apart; all further ones count as one.
 	mostSources = 10_000
-	// socketsPart is how many times as many sockets as it leaves to others one source has.
+	// socketsPart bounds one source: it has at most socketsPart times as many sockets as it
+	// leaves to others.
 	socketsPart = 7
 )
 
-// source is whom several sockets may come from: a user, or an address (a /64 of IPv6).
-// What bounds all sockets bounds a source to a part of it, so that one who takes what he
-// can leaves room for others.
+// source is the common origin of sockets: a user, or an address (a /64 of IPv6). Of each
+// limit for all sockets a source has only a part, so that a greedy one leaves room for
+// others.
 type source struct {
 	key     string        // "": not known, as of Unix sockets; nothing bounds it but what bounds all
-	held    atomic.Int64  // bytes
-	compare atomic.Int64  // work that its patterns are
+	bytes   atomic.Int64  // bytes
+	compare atomic.Int64  // work of its patterns
 	turn    chan struct{} // has an element while one of its sockets waits for a turn, or has it
 
 	// Guarded by sources.mu.
@@ -28,11 +29,11 @@ type source struct {
 	sockets int
 	last    time.Time // when it was asked for
 
-	handshakes debt // guarded by that rate
-	matching   debt // so is this
+	handshakes debt // guarded by Server.rate
+	matching   debt // guarded by Server.matching
 }
 
-// sources are those that there are, or were a moment ago.
+// sources are all sources with sockets, or with a handshake in the last minute.
 //
 // Concurrency: every method may be called from anywhere. mu is a leaf.
 type sources struct {
@@ -40,7 +41,7 @@ type sources struct {
 	all map[string]*source
 }
 
-// of returns the source with a key, which leave gives back.
+// of returns the source with a key. leave gives it back.
 func (s *sources) of(key string, now time.Time) *source {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -66,7 +67,8 @@ func (s *sources) leave(from *source) {
 	from.users--
 }
 
-// admits counts a socket in, if there is room: most is how many there may be in all.
+// admits counts a new socket, and reports false if the source may have no more. open and
+// most are the number and the bound of all sockets.
 func (s *sources) admits(from *source, open, most int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -83,7 +85,7 @@ func (s *sources) gone(from *source) {
 	from.sockets--
 }
 
-// debtOf is a debt of the source; nil if nobody knows whose it is.
+// debtOf returns a debt of the source; nil if the source is not known.
 func (f *source) debtOf(d *debt) *debt {
 	if f.key == "" {
 		return nil
@@ -91,7 +93,7 @@ func (f *source) debtOf(d *debt) *debt {
 	return d
 }
 
-// forget drops those that nobody has used for a while.
+// forget drops sources without sockets and recent handshakes.
 func (s *sources) forget(now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -109,10 +111,10 @@ func addressKey(address string) string {
 		return ""
 	}
 	a = a.Unmap().WithZone("")
-	const network = 64                         // what one host mostly has
-	p, _ := a.Prefix(min(a.BitLen(), network)) // of an address that is one
+	const network = 64                         // the usual network of one host
+	p, _ := a.Prefix(min(a.BitLen(), network)) // cannot fail for a valid address
 	return p.String()
 }
 
-// userKey is the key of the source that a user is.
+// userKey is the key of a user's source.
 func userKey(user string) string { return "user " + user }

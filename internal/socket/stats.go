@@ -8,7 +8,7 @@ import (
 	"github.com/gorilla/websocket"
 )
 
-// endReason is why a socket ended.
+// endReason is the reason for which a socket ended.
 type endReason int
 
 const (
@@ -74,7 +74,7 @@ func endReasons() []endReason {
 	return []endReason{endClient, endLost, endMessage, endReadLimit, endWriteLimit, endSlow, endIdle, endBudget, endDrain, endExpired, endBroker, endOverflow, endPush}
 }
 
-// reasonOf says why reading ended.
+// reasonOf returns the reason for the error that ended reading.
 func reasonOf(err error) endReason {
 	var closed *websocket.CloseError
 	switch {
@@ -101,7 +101,7 @@ type counters struct {
 	ended   [endPush + 1]atomic.Uint64
 }
 
-// refusal is why a handshake was refused.
+// refusal is the reason for which a handshake was refused.
 type refusal int
 
 const (
@@ -136,15 +136,15 @@ func refusals() []refusal {
 	return []refusal{refusedDrain, refusedRate, refusedSockets, refusedHandshake, refusedProtocol, refusedToken}
 }
 
-// Stats is what a server has done since its start, and what it does now.
+// Stats is the counts of a server since its start, and its present numbers.
 type Stats struct {
-	// Sockets are open now, Subscriptions are topics that are, Calls are under way.
+	// Sockets are open sockets, Subscriptions are topics, Calls are under way.
 	Sockets, Subscriptions, Calls int
-	// BufferedBytes is what of the budget is in use.
+	// BufferedBytes is the used part of the budget.
 	BufferedBytes int64
 	// Opened counts sockets, Expired calls that were not answered in time, Dropped
 	// events that were not read in time, Denied requests that no rule allows, Slowed
-	// messages that were read later since the socket had sent too many.
+	// messages that were read later because the socket had sent too many.
 	Opened, Expired, Dropped, Denied, Slowed uint64
 	// Received and Sent count messages by their kind.
 	Received, Sent map[string]uint64

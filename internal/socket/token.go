@@ -11,14 +11,14 @@ import (
 	"github.com/cabrank/cabrank/internal/auth"
 )
 
-// tokenName is the parameter of the query that has a token.
+// tokenName is the parameter of the query for a token.
 const tokenName = "token"
 
-// errTokenChannels is what is wrong with a token here.
+// errTokenChannels refuses a token with too many channels.
 var errTokenChannels = errors.New("the token has more channels, or longer names, than a socket may have")
 
 // tokenOf finds the token of a handshake: in the header, the query, or a cookie of a
-// listed origin; "" if there is none.
+// listed origin; "" without a token.
 func (s *Server) tokenOf(r *http.Request) string {
 	if token := auth.Bearer(r.Header.Get("Authorization")); token != "" {
 		return token
@@ -37,8 +37,8 @@ func (s *Server) tokenOf(r *http.Request) string {
 	return cookie.Value
 }
 
-// identify says who asks for a socket. Nobody is asked for a token if there is no Auth;
-// a request that is no handshake is left to whoever refuses it.
+// identify returns the identity of a handshake; nil without Auth, when tokens are not
+// needed. A request that is not a handshake is refused elsewhere.
 func (s *Server) identify(r *http.Request) (*identity, error) {
 	switch {
 	case s.options.Auth == nil:
@@ -57,7 +57,7 @@ func (s *Server) identify(r *http.Request) (*identity, error) {
 // mayComeLater reports whether the protocol that will be agreed has a message for a token.
 func (s *Server) mayComeLater(r *http.Request) bool {
 	offered := websocket.Subprotocols(r)
-	for _, protocol := range s.upgrader.Subprotocols { // as the upgrader goes through them
+	for _, protocol := range s.upgrader.Subprotocols { // in the order of the upgrader
 		if slices.Contains(offered, protocol) {
 			return protocol != Protocol
 		}
@@ -65,7 +65,7 @@ func (s *Server) mayComeLater(r *http.Request) bool {
 	return false
 }
 
-// verify returns what a token says, if a socket can have it.
+// verify returns the identity in a token, if a socket can have it.
 func (s *Server) verify(token string) (*identity, error) {
 	shown, err := s.options.Auth.Verify(token)
 	if err != nil {
@@ -82,7 +82,7 @@ func (s *Server) verify(token string) (*identity, error) {
 	return &identity{Identity: shown}, nil
 }
 
-// refuseToken answers a handshake whose token counts for nothing.
+// refuseToken answers a handshake without a valid token.
 func (s *Server) refuseToken(w http.ResponseWriter, why error) {
 	s.stats.refused[refusedToken].Add(1)
 	w.Header().Set("WWW-Authenticate", "Bearer")

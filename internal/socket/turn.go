@@ -7,48 +7,47 @@ import (
 )
 
 const (
-	// lightShare is which part of a core a socket may cost and be light, beside lightBurst
-	// at once.
+	// A socket is light if it costs at most 1/lightShare of a core, beside lightBurst at
+	// once.
 	lightShare = 50
 	lightBurst = 5 * time.Millisecond
 
-	// longestTurn is how long sockets that are not light work before a core that is the
-	// only one rests for as long, at most longestRest.
+	// On a single core, after heavy sockets have worked for longestTurn the core rests from
+	// them for as long, at most longestRest.
 	longestTurn = time.Millisecond
 	longestRest = 20 * time.Millisecond
 )
 
-// lane is one of those in which sockets that are not light work, one at a time. Who has it
-// owns it.
-type lane struct {
-	worked time.Duration // since it has rested
+// workPermit is the permit that a heavy socket needs to work. Its holder owns it.
+type workPermit struct {
+	worked time.Duration // since the last rest
 }
 
-// newLanes returns as many as half of the cores, so that calls find one that is free.
-func newLanes() (lanes chan *lane) {
-	lanes = make(chan *lane, max(1, runtime.GOMAXPROCS(0)/2))
-	for range cap(lanes) {
-		lanes <- &lane{}
+// newWorkPermits returns permits for half of the cores, so that calls find a free one.
+func newWorkPermits() (permits chan *workPermit) {
+	permits = make(chan *workPermit, max(1, runtime.GOMAXPROCS(0)/2))
+	for range cap(permits) {
+		permits <- &workPermit{}
 	}
-	return lanes
+	return permits
 }
 
-// turns is what a socket reads its connection by, and sees to it that sockets that cost much
-// leave room for calls: of those that have cost more than a fiftieth of a core lately as
-// many work at a time as half of the cores there are, and each gives up its thread often.
-// Without others they have all.
+// turns reads the connection of a socket, and makes sockets that cost much leave room for
+// calls: of the sockets that have recently cost more than a fiftieth of a core, only as many
+// work at a time as half of the cores, and each gives up its thread often. On an idle
+// machine they lose nothing.
 //
-// Life: work begins with what was read and ends with the next read, or before its goroutine
-// waits for something, by rest or leave; after that it begins again, when no lock is held.
+// Life: work begins with a read and ends with the next read, or before the goroutine waits
+// for something, by rest or leave; after that work is called again, when no lock is held.
 // Concurrency: one goroutine reads. It holds no lock when it does.
 type turns struct {
 	net.Conn
 
-	session *session      // nil: there is none yet
-	began   time.Time     // the work; zero: it rests
-	cost    time.Duration // lately
+	session *session      // nil during the handshake
+	began   time.Time     // when the work began; zero: it rests
+	cost    time.Duration // recently
 	at      time.Time     // of cost
-	lane    *lane         // nil: it works beside others, or rests
+	permit  *workPermit   // nil: it works beside others, or rests
 }
 
 // Read implements io.Reader.
@@ -61,50 +60,50 @@ func (t *turns) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// work begins, unless it has: at once if the socket is light.
+// work begins the work, unless it has begun. A light socket does not wait for that.
 func (t *turns) work() {
 	if !t.began.IsZero() {
 		return
 	}
 	if t.cost > lightBurst {
 		s := t.session
-		s.held.Store(true)
+		s.notReading.Store(true)
 		select {
-		case t.lane = <-s.server.lanes:
-		case <-s.out.drained(): // what follows is its end
+		case t.permit = <-s.server.workPermits:
+		case <-s.out.drained(): // the socket ends
 		}
-		s.held.Store(false)
+		s.notReading.Store(false)
 	}
 	t.began = time.Now()
 }
 
-// rest ends the work. On a single core it then has calls go first, for as long as sockets
-// that are not light have worked.
+// rest ends the work. On a single core it then lets calls go first, for as long as heavy
+// sockets have worked.
 func (t *turns) rest() {
 	t.stop()
-	if l := t.lane; l != nil && l.worked > longestTurn && runtime.GOMAXPROCS(0) == 1 {
+	if l := t.permit; l != nil && l.worked > longestTurn && runtime.GOMAXPROCS(0) == 1 {
 		time.Sleep(min(l.worked, longestRest))
 		l.worked = 0
 	}
 	t.leave()
 }
 
-// pause lets others have a turn amid the work.
+// pause lets others have a turn in the middle of the work.
 func (t *turns) pause() {
 	t.rest()
 	t.work()
 }
 
-// leave is rest for who holds a lock, to wait.
+// leave is rest for a goroutine that holds a lock and is about to wait.
 func (t *turns) leave() {
 	t.stop()
-	if t.lane != nil {
-		t.session.server.lanes <- t.lane // for which there is room
-		t.lane = nil
+	if t.permit != nil {
+		t.session.server.workPermits <- t.permit // for which there is room
+		t.permit = nil
 	}
 }
 
-// stop counts what the work has cost.
+// stop adds the time of the work to the cost.
 func (t *turns) stop() {
 	if t.began.IsZero() {
 		return
@@ -113,7 +112,7 @@ func (t *turns) stop() {
 	took := now.Sub(t.began)
 	t.cost = max(0, t.cost-now.Sub(t.at)/lightShare) + took
 	t.at, t.began = now, time.Time{}
-	if t.lane != nil {
-		t.lane.worked += took
+	if t.permit != nil {
+		t.permit.worked += took
 	}
 }

@@ -7,12 +7,12 @@ import (
 	"time"
 )
 
-// Sockets that have cost much work one at a time where there is one lane, light ones beside
+// Sockets that have cost much work one at a time where there is one permit, light ones beside
 // them, and who waits for something is in nobody's way.
 func TestHeavySocketsTakeTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		server := &Server{lanes: make(chan *lane, 1)}
-		server.lanes <- &lane{}
+		server := &Server{workPermits: make(chan *workPermit, 1)}
+		server.workPermits <- &workPermit{}
 		reader := func(cost time.Duration) (*turns, net.Conn) {
 			here, there := net.Pipe()
 			t.Cleanup(func() { here.Close(); there.Close() })
@@ -48,13 +48,13 @@ func TestHeavySocketsTakeTurns(t *testing.T) {
 		first.leave()
 		<-waits
 		second.rest()
-		if len(server.lanes) != 1 || light.lane != nil {
+		if len(server.workPermits) != 1 || light.permit != nil {
 			t.Error("a lane is not given back, or a light socket has one")
 		}
 		light.began = time.Now().Add(-2 * lightBurst)
 		light.stop()
 		<-read(light, peer3)
-		if light.lane == nil {
+		if light.permit == nil {
 			t.Error("a socket that has cost much counts as light")
 		}
 		light.leave()
@@ -69,8 +69,8 @@ func TestHeavySocketsTakeTurns(t *testing.T) {
 // Who has waited in nobody's way works in turn again.
 func TestHeavySocketsTakeTurnsAfterAWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		server := &Server{lanes: make(chan *lane, 1)}
-		server.lanes <- &lane{}
+		server := &Server{workPermits: make(chan *workPermit, 1)}
+		server.workPermits <- &workPermit{}
 		dropped, o := 0, Options{}.withDefaults()
 		server.options = o
 		out, peer := stuckOutbox(t, 1, newAccount(1<<20), &dropped)
@@ -117,7 +117,7 @@ func TestHeavySocketsTakeTurnsAfterAWait(t *testing.T) {
 		}
 		for what, wait := range waits {
 			s.turns.work()
-			if wait(); s.turns.lane == nil {
+			if wait(); s.turns.permit == nil {
 				t.Errorf("behind %s a heavy socket works beside others", what)
 			}
 			s.turns.leave()

@@ -26,8 +26,8 @@ func (s *session) welcome() {
 	s.tell(a)
 }
 
-// identified adds to an answer who the socket is. Only the goroutine that reads calls it,
-// or who makes s.
+// identified adds the identity of the socket to an answer. Only newSession's caller and the
+// reading goroutine call it.
 func (s *session) identified(a answer) answer {
 	a.user = s.caller.User
 	if s.identity != nil && !s.identity.Expires.IsZero() {
@@ -43,12 +43,12 @@ func (s *session) explain(err error) {
 	}
 }
 
-// overflow ends a socket that has lost events, and would not know which.
+// overflow ends a socket that has lost events and cannot be told which.
 func (s *session) overflow() {
 	s.end(endOverflow, closeOverflow, "events were not read in time")
 }
 
-// about tells juggler.1 of a subscription that the server has made or ended.
+// about is an answer of juggler.1 about a subscription that the server has made or ended.
 func about(kind Kind, topic broker.Topic) answer {
 	if topic.Pattern {
 		return answer{kind: kind, pattern: topic.Name}
@@ -56,7 +56,7 @@ func about(kind Kind, topic broker.Topic) answer {
 	return answer{kind: kind, channel: topic.Name}
 }
 
-// isTooLong holds a frame of a reply against the limit.
+// isTooLong reports whether the frame of a reply is over the limit.
 func (s *Server) isTooLong(f *frame) bool {
 	most := s.options.WriteLimit
 	return most > 0 && f != nil && int64(len(f.bytes)) > most
