@@ -14,8 +14,8 @@ const (
 // Block is one header block in its stateless form.
 //
 // Shape: Enc is valid as the content of HEADERS and CONTINUATION on every
-// connection, whatever came before on it, once that connection's first block
-// has begun with a table size update to zero (R12).
+// connection, whatever came before, once that connection's first block has begun
+// with a table size update to zero (R12).
 // Units: ListSize counts name, value and 32 octets for each field (RFC 9113,
 // 6.5.2); Fields counts fields.
 // Concurrency: a Block belongs to its owner, who may use it for any number of
@@ -28,51 +28,51 @@ type Block struct {
 	// Status is the :status of a ResponseBlock, if that name is on the watch
 	// list.
 	Status int
-	// Same, if it is not 0, is a number that only blocks of this kind and
-	// connection have that are equal in every octet: what was learned from one
-	// of them holds for all.
+	// Same, if it is not 0, is the same number for all blocks of this kind and
+	// connection that are equal in every octet: what was learned from one of them
+	// holds for all.
 	Same uint64
 
 	plain []byte // the last Huffman string, decoded
 
 	watch   *WatchList
 	watched [maxWatched]sighting
-	seen    uint64 // which of watched are of this block, by id
+	seen    uint64 // one bit by id for each of watched that is in this block
 
 	kind    Kind
 	roles   role // pseudo-header fields so far, and content-length
 	regular bool // a regular field was met
 	over    bool // ListSize passed the limit; Enc does not grow any more
 	fault   MalformedError
-	copies  int // octets that it refers to in the dynamic table
+	copies  int // octets that the block refers to in the dynamic table
 	updates int // size updates
 }
 
-// sighting is where a watched field stands in Enc.
+// sighting is the position of a watched field in Enc.
 type sighting struct {
 	start, end, value, count uint32
 	static                   uint8 // its row if the value is in the static table
 	id                       uint8
 }
 
-// Watched is a field of the watch list that was found in a block.
+// Watched is a field of the watch list in a block.
 type Watched struct {
 	// Start and End bound the encoded field in Enc, so that the owner can
-	// leave it out or put another in its place.
+	// leave it out or replace it.
 	Start, End int
 	// Value is decoded. It is valid until the Block is used again and must not
 	// be changed.
 	Value []byte
-	// Count is how often the field is in the block; the rest is about the last.
+	// Count is how often the field is in the block; the rest is about the last one.
 	Count int
 }
 
 // saw reports whether the field with this id is in the block.
 func (b *Block) saw(id uint8) bool { return b.seen&(1<<id) != 0 }
 
-// Watched returns the last field of this name, and whether there is one.
+// Watched returns the last field of this name, and whether the block has one.
 //
-// After ErrListTooLarge the fields in front of the limit are found.
+// After ErrListTooLarge only the fields before the limit are found.
 func (b *Block) Watched(id int) (Watched, bool) {
 	if !b.saw(uint8(id)) {
 		return Watched{}, false
@@ -96,7 +96,7 @@ func (b *Block) Reset() {
 	b.regular, b.over = false, false
 }
 
-// count adds a field to the list and reports whether it may be put out.
+// count adds a field to the list and reports whether it may be written to Enc.
 func (b *Block) count(size uint32, limit int) bool {
 	b.Fields++
 	b.ListSize += int(size)
@@ -106,8 +106,8 @@ func (b *Block) count(size uint32, limit int) bool {
 	return !b.over
 }
 
-// judge applies the rules for the order and number of fields.
-func (b *Block) judge(t traits) {
+// checkField applies the rules for the order and number of fields.
+func (b *Block) checkField(t traits) {
 	if t.role&rolePseudo == 0 {
 		b.regular = true
 		b.refuse(t.fault)
@@ -134,9 +134,9 @@ func (b *Block) judge(t traits) {
 // refuse keeps the first fault of the block.
 func (b *Block) refuse(fault MalformedError) {
 	if fault == MalformedValueSpace && b.kind != RequestBlock {
-		// gRPC leaves spaces in grpc-message as they are, so that a text with
-		// a space at its end is an ordinary answer of a worker and not ours
-		// to refuse. No receiver makes more of it than a stream error.
+		// gRPC leaves spaces in grpc-message as they are, so a text with a space at
+		// its end is an ordinary answer of a worker, which must not be refused. To
+		// receivers it is a stream error at most.
 		return
 	}
 	if b.fault == 0 {
@@ -144,8 +144,8 @@ func (b *Block) refuse(fault MalformedError) {
 	}
 }
 
-// note records a watched field that stands at the end of Enc, with the length
-// of its value or else the static row that has it.
+// note records a watched field at the end of Enc, with the length of its value, or the
+// static row of the value.
 func (b *Block) note(watch uint8, start, valueLen int, static uint8) {
 	id, end := (watch-1)%maxWatched, uint32(len(b.Enc))
 	s := &b.watched[id]
@@ -157,8 +157,8 @@ func (b *Block) note(watch uint8, start, valueLen int, static uint8) {
 	b.seen |= 1 << id
 }
 
-// verdict applies the rules that need the whole block.
-func (b *Block) verdict() error {
+// checkWhole applies the rules that need the whole block.
+func (b *Block) checkWhole() error {
 	b.refuse(b.missing())
 	if b.kind == RequestBlock && !b.over && b.saw(b.watch.host) {
 		b.refuse(b.hostFault())
@@ -172,7 +172,7 @@ func (b *Block) verdict() error {
 	return nil
 }
 
-// readStatus keeps the status of a block that was found good.
+// readStatus sets the Status of a good block.
 func (b *Block) readStatus() {
 	if b.kind != ResponseBlock || b.watch.status == 0 {
 		return
@@ -181,7 +181,7 @@ func (b *Block) readStatus() {
 	b.Status = int(w.Value[0]-'0')*100 + int(w.Value[1]-'0')*10 + int(w.Value[2]-'0')
 }
 
-// missing names the first pseudo-header field that should be there.
+// missing returns the fault for the first missing pseudo-header field.
 func (b *Block) missing() MalformedError {
 	switch {
 	case b.kind == TrailerBlock:

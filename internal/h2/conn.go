@@ -1,10 +1,10 @@
 // Package h2 is one HTTP/2 connection at frame level: frames, header blocks,
 // streams, flow control, write buffer. It knows no gRPC and no descriptor.
 //
-// Start from Conn (the engine), Stream (one side of a call) and Handler (who
-// is told). The engine does no I/O: whoever drives it calls Feed with bytes
-// that arrived, takes what Output holds, and reports with Sent what the kernel
-// accepted. In what it does by default:
+// Start from Conn (the engine), Stream (one side of a call) and Handler (its
+// callbacks). The engine does no I/O: its driver calls Feed with bytes that arrived,
+// sends the bytes of Output, and reports with Sent how many the kernel accepted. By
+// default:
 //
 //  1. DATA is passed on as it arrives, also in the middle of a frame, and is
 //     never collected here; every other frame is handled when it is complete.
@@ -12,10 +12,10 @@
 //     block that came from one connection can be written on any other.
 //  3. Connection credit is returned on receipt, stream credit only when the
 //     owner says that the bytes have left (Credit).
-//  4. Sending is pulled: Writable says how many bytes of DATA can go now, Want
-//     asks to be told when more can.
+//  4. Sending is pulled: Writable returns how many bytes of DATA can go now, Want
+//     asks for a callback when more can.
 //
-// It does not prioritize (RFC 9113 5.3.2), push, or keep any data that waits.
+// It does not prioritize (RFC 9113 5.3.2), push, or keep waiting data.
 package h2
 
 import (
@@ -70,10 +70,10 @@ type SendHandler interface {
 
 // ConnHandler is asked and told what concerns the connection.
 type ConnHandler interface {
-	// Accept decides by the head of a request whose its stream is, and returns the
-	// Stream to use (server role only); nil refuses it with REFUSED_STREAM. Headers
-	// is told of the same block next, or TooLarge: then b has but the fields in front
-	// of the limit. Unless the connection fails before; the stream is open by then.
+	// Accept decides by the head of a request which handler gets the stream, and returns
+	// the Stream to use (server role only); nil refuses it with REFUSED_STREAM. Headers
+	// is called with the same block next, unless the connection fails before; or
+	// TooLarge, and then b has only the fields before the limit. The stream is open then.
 	Accept(c *Conn, b *Block) *Stream
 	// GoAway is told that the peer accepts no stream above last.
 	GoAway(c *Conn, last uint32, code ErrCode)
@@ -81,7 +81,7 @@ type ConnHandler interface {
 	Pong(c *Conn, data [8]byte)
 }
 
-// Waker is told when a connection that had nothing to write has something.
+// Waker is told when a connection whose output was empty has output.
 // It runs under the shard's lock and must not call the connection.
 type Waker interface{ Dirty(*Conn) }
 
@@ -96,15 +96,15 @@ type Config struct {
 	// or a header block, once it has begun; 0: for ever. The driver asks Overdue.
 	FrameTime time.Duration
 
-	MaxHeaderList uint32 // announced, RFC 9113 6.5.2, bytes; above it a stream is answered by TooLarge
-	MaxFrame      uint32 // announced, RFC 9113 4.2, bytes; 0: 16 KiB, the least there is
+	MaxHeaderList uint32 // announced, RFC 9113 6.5.2, bytes; for larger lists TooLarge is called
+	MaxFrame      uint32 // announced, RFC 9113 4.2, bytes; 0: 16 KiB, the least allowed value
 	Window        int32  // announced window of a stream, bytes, R11
 	WindowPressed int32  // the same for new connections once half of the budget is used; 0: as Window
 	MaxWindow     int32  // a stream's window grows up to this as its bytes are forwarded, R11
 	ConnWindow    int32  // window of the connection, bytes, at least 65,535
 	OutputHigh    int    // no DATA is added to an output buffer that holds so many bytes
 
-	Allow Allowances // what a peer may have us do without being served
+	Allow Allowances // of work that the peer may cause without being served
 
 	// Settled, if it is not nil, is told that SETTINGS of the peer are in force.
 	// In the client role nothing but the greeting has left before the first.
@@ -121,16 +121,16 @@ const (
 	maxControl = 10_000
 	// maxBlocks bounds the answers that wait for a caller that does not read
 	// them, in header blocks of the largest size for each stream it may have:
-	// one that takes its answers before it makes more calls cannot be behind
-	// any further.
+	// a caller that takes its answers before it makes more calls is never further
+	// behind.
 	maxBlocks = 2
-	// blockFactor bounds a compressed header block, CONTINUATION included, to so
-	// many times the header list limit: Huffman never expands a string to more
-	// than 30/8 of its length.
+	// blockFactor bounds a compressed header block, with CONTINUATION, to blockFactor
+	// times the header list limit: Huffman never expands a string to more than 30/8 of
+	// its length.
 	blockFactor = 4
-	// assumedStreams is how many streams a worker is sent before its SETTINGS
-	// tell its limit: as many as any peer should take (RFC 9113 6.5.2). More
-	// would be refused, all at once.
+	// assumedStreams is how many streams are opened on a worker before its SETTINGS
+	// tell its limit: every peer should take as many (RFC 9113 6.5.2). More could be
+	// refused, all at once.
 	assumedStreams = 100
 )
 
@@ -148,7 +148,7 @@ const (
 // Life: New, then Feed and Output/Sent in any order, then Close exactly once.
 // Concurrency: everything is guarded by the lock of the connection's shard.
 type Conn struct {
-	// Owner is the caller's own; the engine does not look at it.
+	// Owner is for the caller; the engine does not use it.
 	Owner any
 
 	cfg     *Config
@@ -159,30 +159,30 @@ type Conn struct {
 	streams streamTable
 
 	// Receiving.
-	state      readState
-	aside      []byte // an incomplete frame that is not DATA, or an incomplete preface
-	frag       []byte // a header block that is not complete yet
-	fragStream uint32 // 0: no block is open
-	fragEnd    bool   // END_STREAM of the HEADERS frame that began it
-	fragments  int    // frames of it so far
-	fragSelf   bool   // that frame has its stream depend on itself
-	asideSince time.Duration
-	fragSince  time.Duration
-	dec        Decoder
-	cur        *Stream // stream of the DATA frame that is being read; nil: discard
-	dataLeft   uint32  // bytes of that frame's data to come
-	padLeft    uint32  // and of its padding
-	excess     int     // as last told, see Config.Excess
-	padPending bool    // the pad length octet itself is to come
-	inData     bool
-	dataEnd    bool
-	recvWindow int64
-	recvDebt   int64
-	behind     []byte // what was read behind the frame that is being handled
-	lastPeer   uint32 // highest stream the peer has opened (server role)
-	lastReset  uint32 // highest stream of the peer's that we have reset
-	initWindow int64  // our SETTINGS_INITIAL_WINDOW_SIZE
-	settled    bool   // the peer has acknowledged our SETTINGS
+	state        readState
+	partial      []byte // an incomplete frame that is not DATA, or an incomplete preface
+	frag         []byte // a header block that is not complete yet
+	fragStream   uint32 // 0: no block is open
+	fragEnd      bool   // END_STREAM of the HEADERS frame that began it
+	fragments    int    // frames of it so far
+	fragSelf     bool   // in that frame the stream depends on itself
+	partialSince time.Duration
+	fragSince    time.Duration
+	dec          Decoder
+	cur          *Stream // stream of the DATA frame that is being read; nil: discard
+	dataLeft     uint32  // bytes of that frame's data to come
+	padLeft      uint32  // and of its padding
+	excess       int     // the last value of Config.Excess
+	padPending   bool    // the pad length octet itself is to come
+	inData       bool
+	dataEnd      bool
+	recvWindow   int64
+	recvDebt     int64
+	behind       []byte // bytes read after the frame that is being handled
+	lastPeer     uint32 // highest stream the peer has opened (server role)
+	lastReset    uint32 // highest stream of the peer that we have reset
+	initWindow   int64  // our SETTINGS_INITIAL_WINDOW_SIZE
+	settled      bool   // the peer has acknowledged our SETTINGS
 
 	// Sending.
 	out         []byte
@@ -198,12 +198,12 @@ type Conn struct {
 	peerList    uint32 // the peer's SETTINGS_MAX_HEADER_LIST_SIZE
 	nextID      uint32 // next stream to open (client role)
 	sentBlock   bool   // a header block was written, with it the table size update
-	updateAt    uint64 // position of the frame that begins with that update
+	updateAt    uint64 // position of the frame with that update
 	control     waitingFrames
 	resetsOut   uint64 // RST_STREAM frames ever written
 	waiting     streamList
 	resuming    bool
-	turn        int64 // bytes that the stream whose turn it is may still write; noTurn
+	quota       int64 // bytes that the stream in its turn may still write; noQuota
 
 	guard guard
 
@@ -225,7 +225,7 @@ func NewConn(cfg *Config, h Handler, pool *Pool, block *Block, waker Waker) *Con
 		sendWindow: defaultWindow, peerWindow: defaultWindow,
 		peerFrame: defaultMaxFrame, peerStreams: assumedStreams, peerList: math.MaxInt32,
 		nextID: 1, admitUpTo: maxStreamID, goAwayLast: maxStreamID,
-		turn: noTurn,
+		quota: noQuota,
 	}
 	if cfg.WindowPressed != 0 && pool.Budget().Pressed() {
 		c.initWindow = int64(cfg.WindowPressed)
@@ -241,8 +241,8 @@ func NewConn(cfg *Config, h Handler, pool *Pool, block *Block, waker Waker) *Con
 	return c
 }
 
-// Watch has the header blocks that come from now on searched for the fields of
-// another list. It costs nothing before the next one.
+// Watch sets another list of fields to find in later header blocks. It costs nothing
+// before the next block.
 func (c *Conn) Watch(list *WatchList) { c.dec.Watch(list) }
 
 // greet writes our SETTINGS and raises the connection's window.
@@ -272,7 +272,7 @@ func (c *Conn) greet() {
 // Streams returns how many streams are open.
 func (c *Conn) Streams() int { return c.streams.n }
 
-// Stream returns the open stream with this number, nil if there is none.
+// Stream returns the open stream with this number, or nil.
 func (c *Conn) Stream(id uint32) *Stream { return c.streams.get(id) }
 
 // CanOpen reports whether another stream may be opened (client role): the
@@ -289,20 +289,18 @@ func (c *Conn) Retired() bool {
 	return c.closed || c.goAwayIn || c.state == failed || c.nextID >= maxStreamID/2
 }
 
-// PeerHeaderList is the largest header list that the peer takes, as far as it
-// has told: octets as in Block.ListSize, 2^31-1 if it has set no limit. The
-// engine writes what it is given.
+// PeerHeaderList is the largest header list that the peer takes, by its SETTINGS:
+// octets as in Block.ListSize, 2^31-1 without a limit. The engine does not check it.
 // Source: RFC 9113 section 6.5.2.
 func (c *Conn) PeerHeaderList() int { return int(c.peerList) }
 
 // Greeted reports whether the peer's first SETTINGS have arrived. In the client
-// role that stays true when the connection has ended.
+// role it stays true after the connection has ended.
 func (c *Conn) Greeted() bool { return c.state == reading || !c.cfg.Server && c.greeting == 0 }
 
-// Begun returns what has come of a preface that is not whole, without the bytes
-// of the Feed that has ended in ErrNotHTTP2. It is valid until the next call of a
-// method.
-func (c *Conn) Begun() []byte { return c.aside }
+// Begun returns the received part of an incomplete preface, without the bytes of the
+// Feed that has ended in ErrNotHTTP2. It is valid until the next call of a method.
+func (c *Conn) Begun() []byte { return c.partial }
 
 // Heard returns when bytes last arrived, 0 before the first.
 func (c *Conn) Heard() time.Duration { return c.guard.now }
@@ -340,9 +338,9 @@ func (c *Conn) Close() {
 		c.h.Lost(s, sent)
 	}
 	c.pool.Put(c.out)
-	c.pool.Put(c.aside)
+	c.pool.Put(c.partial)
 	c.pool.Put(c.frag)
-	c.out, c.aside, c.frag, c.outOff = nil, nil, nil, 0
+	c.out, c.partial, c.frag, c.outOff = nil, nil, nil, 0
 }
 
 // drop takes the stream out of the connection.

@@ -45,11 +45,10 @@ func (c *Conn) readRun(h frameHeader, p []byte) (int, error) {
 	return taken, err
 }
 
-// joinRun moves the payloads of a run of whole DATA frames together, to the
-// place behind the first header, and returns the header of the one frame that
-// they make and how many bytes of p they took. Only frames that break no rule
-// join: no padding, none that is empty, none beyond a window. A single frame
-// is left as it is.
+// joinRun moves the payloads of a run of whole DATA frames together, behind the first
+// header, and returns the header of the joined frame and how many bytes of p the run
+// took. Frames with padding, empty ones, and those beyond a window do not join. A
+// single frame is left as it is.
 func (c *Conn) joinRun(h frameHeader, p []byte) (run frameHeader, taken int) {
 	end := frameHeaderLen + int(h.length)
 	if h.flags != 0 || h.length == 0 || len(p) < end+frameHeaderLen {
@@ -99,9 +98,9 @@ func (c *Conn) acceptData(id uint32, size int64) error {
 	}
 }
 
-// dataOnClosed answers DATA for a stream that is not open. A worker's is left
-// without an answer: we have reset the stream, and servers count our resets
-// against the whole connection (R14).
+// dataOnClosed answers DATA for a stream that is not open. DATA of a worker gets no
+// answer: we have reset the stream, and servers count our resets against the whole
+// connection (R14).
 func (c *Conn) dataOnClosed(id uint32) error {
 	if c.idle(id) {
 		return connError(ProtocolError, "data_idle_stream") // RFC 9113 5.1
@@ -112,8 +111,8 @@ func (c *Conn) dataOnClosed(id uint32) error {
 	return nil
 }
 
-// readData passes on what p holds of the current DATA frame. With an empty p
-// it only completes frames that need no more bytes.
+// readData passes on the bytes in p of the current DATA frame. With an empty p it only
+// completes frames that need no more bytes.
 func (c *Conn) readData(p []byte) (int, error) {
 	taken := 0
 	if c.padPending && len(p) > 0 {
@@ -126,7 +125,7 @@ func (c *Conn) readData(p []byte) (int, error) {
 		}
 		c.dataLeft -= c.padLeft
 		c.creditPadding(int64(c.padLeft) + 1)
-		if c.dataLeft == 0 && !c.dataEnd { // padding alone is as empty
+		if c.dataLeft == 0 && !c.dataEnd { // a frame of padding is empty as well
 			if err := c.spend(EmptyData); err != nil {
 				return 0, err
 			}
@@ -152,8 +151,8 @@ func (c *Conn) passData(chunk []byte, end bool) error {
 	if s == nil || (len(chunk) == 0 && !end) {
 		return nil
 	}
-	if s.promise -= int64(len(chunk)); s.promise < 0 || end && !kept(s.promise) {
-		return c.breakStream(s, ProtocolError) // RFC 9113 8.1.1: not what content-length says
+	if s.contentLeft -= int64(len(chunk)); s.contentLeft < 0 || end && !contentComplete(s.contentLeft) {
+		return c.breakStream(s, ProtocolError) // RFC 9113 8.1.1: content-length is wrong
 	}
 	if end {
 		s.remoteDone = true
@@ -165,7 +164,7 @@ func (c *Conn) passData(chunk []byte, end bool) error {
 	return nil
 }
 
-// creditPadding returns the stream credit of padding, which nobody forwards.
+// creditPadding returns the stream credit of padding, which is not forwarded.
 func (c *Conn) creditPadding(n int64) {
 	if c.cur != nil {
 		c.Credit(c.cur, int(n))

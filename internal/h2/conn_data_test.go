@@ -14,8 +14,8 @@ func TestPartialData(t *testing.T) {
 	frame := wire().data(1, true, "abcdef").b.Bytes()
 	for _, piece := range [][]byte{frame[:4], frame[4:9], frame[9:12], frame[12:13], frame[13:]} {
 		r.feed(wire().raw(piece))
-		if r.conn.aside != nil && len(piece) != 4 {
-			t.Errorf("%d bytes were put aside", len(r.conn.aside))
+		if r.conn.partial != nil && len(piece) != 4 {
+			t.Errorf("%d bytes were put aside", len(r.conn.partial))
 		}
 	}
 	r.wantLog("data 1 abc", "data 1 d", "data 1 ef END")

@@ -2,17 +2,17 @@ package h2
 
 import "time"
 
-// Due returns when the peer must have finished the frame or the header block
-// that it has begun, 0 if there is none. DATA is passed on as it comes and has
-// no such limit, nor has the preface, which is its owner's affair.
+// Due returns when the peer must have finished the frame or the header block that it
+// has begun, 0 if it has begun none. DATA is passed on as it comes and has no such
+// limit; the limit for the preface belongs to the owner.
 func (c *Conn) Due() time.Duration {
 	switch {
-	case c.fragStream == 0 && len(c.aside) == 0, c.cfg.FrameTime == 0, c.state != reading:
+	case c.fragStream == 0 && len(c.partial) == 0, c.cfg.FrameTime == 0, c.state != reading:
 		return 0
 	case c.fragStream != 0:
 		return c.fragSince + c.cfg.FrameTime
 	default:
-		return c.asideSince + c.cfg.FrameTime
+		return c.partialSince + c.cfg.FrameTime
 	}
 }
 
@@ -24,14 +24,13 @@ func (c *Conn) Overdue(now time.Duration) error {
 		return nil
 	}
 	token := tokenSlowFrame
-	if c.fragStream != 0 || c.asideIsHead() {
+	if c.fragStream != 0 || c.partialIsHead() {
 		token = tokenSlowHeaders
 	}
 	return c.fail(connError(EnhanceYourCalm, token))
 }
 
-// asideIsHead reports whether the frame that was put aside begins a header
-// block.
-func (c *Conn) asideIsHead() bool {
-	return len(c.aside) >= frameHeaderLen && parseFrameHeader(c.aside).kind == frameHeaders
+// partialIsHead reports whether the partial frame begins a header block.
+func (c *Conn) partialIsHead() bool {
+	return len(c.partial) >= frameHeaderLen && parseFrameHeader(c.partial).kind == frameHeaders
 }

@@ -1,14 +1,13 @@
 package h2
 
-// largeBegun is more than an ordinary frame or header block takes that is not
-// complete yet.
+// largeBegun is the size up to which an incomplete frame or header block is ordinary.
 const largeBegun = defaultMaxFrame
 
-// Excess returns the bytes that a connection holds beyond what every one may: of a
-// frame or header block that does not come to its end, and of answers for a peer
-// that does not read. 0 is the usual case.
+// Excess returns the bytes that a connection uses beyond those that every connection
+// may use: for an incomplete frame or header block, and for answers to a peer that does
+// not read. 0 is the usual case.
 func (c *Conn) Excess() (bytes int) {
-	if begun := cap(c.aside) + cap(c.frag); begun > largeBegun {
+	if begun := cap(c.partial) + cap(c.frag); begun > largeBegun {
 		bytes += begun
 	}
 	if c.stuck() {
@@ -17,7 +16,7 @@ func (c *Conn) Excess() (bytes int) {
 	return bytes
 }
 
-// stuck reports whether the output is more than DATA alone can make it.
+// stuck reports whether the output is larger than DATA alone can make it.
 func (c *Conn) stuck() bool { return cap(c.out) > 2*c.cfg.OutputHigh }
 
 func (c *Conn) tellExcess() {
@@ -27,18 +26,18 @@ func (c *Conn) tellExcess() {
 	}
 }
 
-// GiveUp ends the connection for its Excess, which is free at once. It may be
+// GiveUp ends the connection because of its Excess, and frees that at once. It may be
 // called where a Handler may call the connection, and by Config.Excess. A peer that
 // does not read is not told why.
 //
-// Errors: as Feed; nil if there is no excess.
+// Errors: as Feed; nil without excess.
 func (c *Conn) GiveUp() error {
 	if c.Excess() == 0 || c.state == failed {
 		return nil
 	}
-	c.pool.Put(c.aside)
+	c.pool.Put(c.partial)
 	c.pool.Put(c.frag)
-	c.aside, c.frag = nil, nil
+	c.partial, c.frag = nil, nil
 	why := connError(EnhanceYourCalm, tokenBuffer)
 	if !c.stuck() {
 		return c.fail(why)

@@ -1,9 +1,9 @@
 package h2
 
-// Move has an open stream go on in other memory: to, which is not open, takes
-// the place of from in everything but its Owner, and from is ready for its next
-// use. It may be called while a Handler is told of from: what the Handler is told
-// next is told of to, and neither is finished when it returns.
+// Move continues an open stream in other memory: to, which is not open, replaces from
+// in everything but its Owner, and from is ready for its next use. It may be called
+// inside a Handler's method for from: later calls are for to, and neither stream is
+// finished when the method returns.
 func (c *Conn) Move(from, to *Stream) {
 	if from.conn != c || to.conn != nil {
 		panic("internal error: h2: a stream was moved that is not open, or onto one that is") //nolint:forbidigo // a broken invariant
@@ -19,7 +19,7 @@ func (c *Conn) Move(from, to *Stream) {
 	}
 }
 
-// replace puts s in the place of the member with its id.
+// replace replaces the member with the id of s by s.
 func (t *streamTable) replace(s *Stream) {
 	mask := uint32(len(t.slots) - 1)
 	i := s.id >> 1 & mask
@@ -29,8 +29,8 @@ func (t *streamTable) replace(s *Stream) {
 	t.slots[i].s = s
 }
 
-// replace puts s, a copy of a member, in that one's place; nothing if the copied
-// stream was not on the list.
+// replace replaces a member by s, its copy; it does nothing if the member was not on the
+// list.
 func (l *streamList) replace(s *Stream) {
 	if !s.queued {
 		return

@@ -6,13 +6,12 @@ import (
 	"time"
 )
 
-// Feed hands in bytes that arrived from the peer, in any pieces, at the time
-// now, which never falls. The engine keeps no reference to p, and may write
-// over it.
+// Feed hands in bytes that arrived from the peer, in any pieces, at the time now, which
+// never decreases. The engine keeps no reference to p, and may write over it.
 //
-// Errors: a *ConnError means that the connection is beyond repair: GOAWAY with
-// its code is in Output already; the driver flushes once and closes. For
-// ErrNotHTTP2 nothing was written.
+// Errors: a *ConnError means that the connection cannot go on: GOAWAY with its code is
+// in Output already; the driver flushes once and closes. For ErrNotHTTP2 nothing was
+// written.
 func (c *Conn) Feed(p []byte, now time.Duration) error {
 	if c.state == failed {
 		return nil
@@ -31,7 +30,7 @@ func (c *Conn) Feed(p []byte, now time.Duration) error {
 	return c.fail(err)
 }
 
-// fail ends the connection for an error, of which the peer is told.
+// fail ends the connection for an error, and tells the peer.
 func (c *Conn) fail(err error) error {
 	c.state = failed
 	var ce *ConnError
@@ -42,7 +41,7 @@ func (c *Conn) fail(err error) error {
 	return err
 }
 
-// checkBacklog bounds what waits for a peer that sends but does not read.
+// checkBacklog bounds the output for a peer that sends but does not read.
 func (c *Conn) checkBacklog() error {
 	if c.control.count(c.accepted, c.position()) > maxControl {
 		return connError(EnhanceYourCalm, tokenControl)
@@ -61,8 +60,8 @@ func (c *Conn) feed(p []byte) error {
 		switch {
 		case c.inData:
 			n, err = c.readData(p)
-		case len(c.aside) > 0 || c.state == wantPreface:
-			n, err = c.readAside(p)
+		case len(c.partial) > 0 || c.state == wantPreface:
+			n, err = c.readPartial(p)
 		default:
 			n, err = c.readFrame(p)
 		}
@@ -74,11 +73,11 @@ func (c *Conn) feed(p []byte) error {
 	return nil
 }
 
-// readFrame handles the frame at the start of p, or puts what there is of it
-// aside. It returns how many bytes it took.
+// readFrame handles the frame at the start of p, or keeps it as partial if it is not
+// complete. It returns how many bytes it took.
 func (c *Conn) readFrame(p []byte) (int, error) {
 	if len(p) < frameHeaderLen {
-		return c.putAside(p), nil
+		return c.keepPartial(p), nil
 	}
 	h := parseFrameHeader(p)
 	if err := c.checkHeader(h); err != nil {
@@ -89,7 +88,7 @@ func (c *Conn) readFrame(p []byte) (int, error) {
 	}
 	total := frameHeaderLen + int(h.length)
 	if len(p) < total {
-		return c.putAside(p), nil
+		return c.keepPartial(p), nil
 	}
 	c.behind = p[total:]
 	err := c.handle(h, p[frameHeaderLen:total])
@@ -99,7 +98,7 @@ func (c *Conn) readFrame(p []byte) (int, error) {
 
 // Follows reports, inside of Handler.Headers, whether bytes of the stream have been
 // read already and come next: Handler.Data is called before Feed returns, unless
-// they break a rule. It may say no although they have.
+// they break a rule. It may be false although they have.
 func (c *Conn) Follows(s *Stream) bool {
 	if len(c.behind) <= frameHeaderLen {
 		return false
@@ -108,70 +107,70 @@ func (c *Conn) Follows(s *Stream) bool {
 	return h.kind == frameData && h.stream == s.id && h.length > 0 && h.flags&flagPadded == 0
 }
 
-// putAside keeps the beginning of a frame, from where its time runs (Due).
-func (c *Conn) putAside(p []byte) int {
-	c.asideSince = c.guard.now
-	c.aside = c.pool.Append(c.aside, p)
+// keepPartial keeps the beginning of a frame, whose time runs from now on (Due).
+func (c *Conn) keepPartial(p []byte) int {
+	c.partialSince = c.guard.now
+	c.partial = c.pool.Append(c.partial, p)
 	return len(p)
 }
 
-// readAside completes the preface or the frame that was put aside.
-func (c *Conn) readAside(p []byte) (int, error) {
+// readPartial completes the preface or the partial frame.
+func (c *Conn) readPartial(p []byte) (int, error) {
 	if c.state == wantPreface {
 		return c.readPreface(p)
 	}
 	taken := 0
-	if need := frameHeaderLen - len(c.aside); need > 0 {
+	if need := frameHeaderLen - len(c.partial); need > 0 {
 		taken = min(need, len(p))
-		c.aside = c.pool.Append(c.aside, p[:taken])
-		if len(c.aside) < frameHeaderLen {
+		c.partial = c.pool.Append(c.partial, p[:taken])
+		if len(c.partial) < frameHeaderLen {
 			return taken, nil
 		}
 	}
-	h := parseFrameHeader(c.aside)
+	h := parseFrameHeader(c.partial)
 	if err := c.checkHeader(h); err != nil {
 		return 0, err
 	}
 	if h.kind == frameData {
-		c.clearAside()
+		c.clearPartial()
 		return taken, c.beginData(h)
 	}
-	need := frameHeaderLen + int(h.length) - len(c.aside)
+	need := frameHeaderLen + int(h.length) - len(c.partial)
 	n := min(need, len(p)-taken)
-	c.aside = c.pool.Append(c.aside, p[taken:taken+n])
+	c.partial = c.pool.Append(c.partial, p[taken:taken+n])
 	taken += n
 	if n < need {
 		return taken, nil
 	}
-	frame := c.aside
-	c.aside = nil
+	frame := c.partial
+	c.partial = nil
 	err := c.handle(h, frame[frameHeaderLen:])
 	c.pool.Put(frame)
 	return taken, err
 }
 
 func (c *Conn) readPreface(p []byte) (int, error) {
-	n := min(len(Preface)-len(c.aside), len(p))
+	n := min(len(Preface)-len(c.partial), len(p))
 	for i := range n {
-		if p[i] != Preface[len(c.aside)+i] {
+		if p[i] != Preface[len(c.partial)+i] {
 			return 0, ErrNotHTTP2
 		}
 	}
-	c.aside = c.pool.Append(c.aside, p[:n])
-	if len(c.aside) == len(Preface) {
-		c.clearAside()
+	c.partial = c.pool.Append(c.partial, p[:n])
+	if len(c.partial) == len(Preface) {
+		c.clearPartial()
 		c.state = wantSettings
 		c.greet()
 	}
 	return n, nil
 }
 
-func (c *Conn) clearAside() {
-	c.pool.Put(c.aside)
-	c.aside = nil
+func (c *Conn) clearPartial() {
+	c.pool.Put(c.partial)
+	c.partial = nil
 }
 
-// checkHeader enforces what holds for frames of every kind.
+// checkHeader enforces the rules for frames of every kind.
 func (c *Conn) checkHeader(h frameHeader) error {
 	if h.length > defaultMaxFrame && h.length > c.frameLimit(h.kind) { // RFC 9113 4.2
 		return connError(FrameSizeError, "frame_too_large")
@@ -185,8 +184,8 @@ func (c *Conn) checkHeader(h frameHeader) error {
 	return nil
 }
 
-// frameLimit is the longest frame of a kind that is taken: what was announced,
-// but for those that never need so much.
+// frameLimit is the longest accepted frame of a kind: as announced, except for kinds
+// that never need so much.
 func (c *Conn) frameLimit(k frameType) uint32 {
 	switch k {
 	case framePriority, frameRSTStream, frameSettings, framePing, frameGoAway, frameWindowUpdate:
@@ -286,7 +285,7 @@ func (c *Conn) onBlock(p []byte) error {
 	case c.fragSelf:
 		err = errSelfDependency
 	case end && kind == RequestBlock && c.block.promises() && c.block.promised() != 0:
-		err = MalformedLength // RFC 9113 8.1.1: there is content, but none comes
+		err = MalformedLength // RFC 9113 8.1.1: content is promised, but none comes
 	}
 	if s == nil {
 		if s, err = c.admit(id, err); s == nil {
@@ -299,8 +298,8 @@ func (c *Conn) onBlock(p []byte) error {
 	return c.deliver(s, kind, err, end)
 }
 
-// asConnError translates an error of the decoder that concerns the whole
-// connection; nil for one that concerns the stream only.
+// asConnError translates an error of the decoder about the whole connection; nil for an
+// error about the stream only.
 func asConnError(err error) error {
 	if broken, ok := errors.AsType[CompressionError](err); ok {
 		if broken == CompressionBomb { // correct, but no encoder does that
@@ -311,18 +310,18 @@ func asConnError(err error) error {
 	return nil
 }
 
-// deliver hands a decoded block to the handler; blockErr is what was wrong
-// with the block itself.
+// deliver hands a decoded block to the handler; blockErr is the fault of the block
+// itself.
 func (c *Conn) deliver(s *Stream, kind Kind, blockErr error, end bool) error {
 	interim := kind == ResponseBlock && blockErr == nil && c.block.Status < 200
 	if kind != TrailerBlock && !interim && blockErr == nil {
 		c.expect(s)
 	}
 	if blockErr != nil && !errors.Is(blockErr, ErrListTooLarge) || interim && end ||
-		kind == TrailerBlock && !end || end && !kept(s.promise) {
-		// Malformed (RFC 9113 8.1.1), a final answer that is none (8.1),
-		// trailers that do not end the stream (8.1), or the end of a message
-		// that is not complete by its content-length (8.1.1).
+		kind == TrailerBlock && !end || end && !contentComplete(s.contentLeft) {
+		// Malformed (RFC 9113 8.1.1), an interim answer with END_STREAM (8.1), trailers
+		// that do not end the stream (8.1), or the end of a message that is not complete
+		// by its content-length (8.1.1).
 		return c.breakStream(s, ProtocolError)
 	}
 	if blockErr != nil {
@@ -344,7 +343,7 @@ func (c *Conn) deliver(s *Stream, kind Kind, blockErr error, end bool) error {
 }
 
 // admit opens a stream for a request block, or answers a block for a stream
-// that is not open. A nil stream means that the block was dealt with.
+// that is not open. A nil stream means that the block was handled.
 func (c *Conn) admit(id uint32, blockErr error) (*Stream, error) {
 	if !c.cfg.Server {
 		if c.idle(id) {
@@ -384,10 +383,10 @@ func (c *Conn) register(s *Stream, id uint32) {
 	c.guard.opened++
 	s.sendWindow = c.peerWindow
 	s.recvWindow, s.recvSize = c.initWindow, c.initWindow
-	s.promise = noPromise
+	s.contentLeft = noContentLength
 	if c.cfg.Server && !c.settled {
-		// A caller that begins before it has seen our SETTINGS goes by the
-		// default window (RFC 9113 6.5.3, 6.9.2).
+		// A caller that begins before it has seen our SETTINGS uses the default
+		// window (RFC 9113 6.5.3, 6.9.2).
 		s.recvWindow = max(s.recvWindow, defaultWindow)
 	}
 	c.streams.put(s)
@@ -453,9 +452,8 @@ func (c *Conn) onGoAway(h frameHeader, p []byte) error {
 	return nil
 }
 
-// onPriority ignores what the frame says (RFC 9113 5.3.2), but not a wrong
-// form. An idle stream cannot be reset (6.4), so that its error is one of the
-// connection.
+// onPriority ignores the content of the frame (RFC 9113 5.3.2), but not a wrong form. An
+// idle stream cannot be reset (6.4), so its error is one of the connection.
 func (c *Conn) onPriority(h frameHeader, p []byte) error {
 	var code ErrCode
 	var token string
@@ -487,8 +485,8 @@ func (c *Conn) idle(id uint32) bool {
 	return id >= c.nextID || id&1 == 0
 }
 
-// breakStream resets a stream whose peer broke a rule that concerns this
-// stream only, and tells the handler. Source: RFC 9113 section 5.4.2.
+// breakStream resets a stream after its peer broke a rule about this stream only, and
+// tells the handler. Source: RFC 9113 section 5.4.2.
 func (c *Conn) breakStream(s *Stream, code ErrCode) error {
 	c.writeRST(s.id, code)
 	c.drop(s)

@@ -70,7 +70,7 @@ func (c *Conn) applySetting(id settingID, value uint32) error {
 		}
 		c.peerFrame = int(value)
 	case settingMaxHeaderListSize:
-		// Advisory, so that it is the owner who decides (PeerHeaderList).
+		// Advisory: the owner decides (PeerHeaderList).
 		c.peerList = min(value, math.MaxInt32)
 	case settingHeaderTableSize:
 		// Our output uses no dynamic table (R12), so its size does not matter.
@@ -151,9 +151,9 @@ func (c *Conn) creditConn(n int64) {
 	c.recvDebt = 0
 }
 
-// Credit says that n bytes which arrived on s have left the process. Credit
-// goes back to the peer when half of the window is owed; with it the window
-// doubles up to Config.MaxWindow, unless the budget is pressed (R11).
+// Credit says that n bytes from s have left the process. Their credit goes back to the
+// peer when half of the window is owed; then the window doubles, up to Config.MaxWindow,
+// unless the budget is pressed (R11).
 func (c *Conn) Credit(s *Stream, n int) {
 	if s.conn != c || s.remoteDone || n == 0 {
 		return
@@ -171,10 +171,10 @@ func (c *Conn) Credit(s *Stream, n int) {
 	c.widen(s, increment)
 }
 
-// Advance gives the peer credit for n bytes at once: first for those that are
-// owed (Stream.Debt), then for bytes that have arrived on s and have not left, so
-// that it may send more than a window. The window does not grow by it, and Credit
-// is not for these bytes any more.
+// Advance gives the peer credit for n bytes at once: first for bytes that are owed
+// (Stream.Debt), then for bytes that have arrived on s and have not left, so that the
+// peer may send more than a window. The window does not grow, and Credit must not be
+// called for these bytes any more.
 func (c *Conn) Advance(s *Stream, n int) {
 	if s.conn != c || s.remoteDone || n <= 0 {
 		return

@@ -1,11 +1,10 @@
 package h2
 
-// Unsend takes back a stream that was opened here but of which the kernel has
-// not accepted a byte: its frames are cut out of the output buffer and the
-// peer never hears of it (R14). It reports whether that was possible; the
-// stream is then closed. Header blocks are stateless, so that a missing one
-// changes nothing for the others (R12). Streams that waited for the room or
-// the window that it had taken are resumed.
+// Unsend takes back a stream that was opened here, if the kernel has not accepted a byte
+// of it: its frames are cut out of the output buffer and the peer never sees them (R14).
+// It reports whether that was possible; the stream is then closed. Header blocks are
+// stateless, so a missing one changes nothing for the others (R12). Streams that waited
+// for its room or window are resumed.
 func (c *Conn) Unsend(s *Stream) bool {
 	if s.conn != c || c.accepted+uint64(c.taken) > s.headStart {
 		return false
@@ -19,13 +18,13 @@ func (c *Conn) Unsend(s *Stream) bool {
 	return true
 }
 
-// cut takes the frames of s, the first of which was not sent yet, out of the
-// output. Others move down in place.
+// cut takes the frames of s, none of which was sent yet, out of the output. Other frames
+// move down in place.
 func (c *Conn) cut(s *Stream) {
 	from := c.outOff + int(s.headStart-c.accepted-uint64(c.taken))
 	start := s.headStart
-	// The table size update of the connection's first block must not get lost
-	// with it: the next block takes it over (R12).
+	// The table size update in the connection's first block must not get lost: the next
+	// block takes it over (R12).
 	owed := c.updateAt == start
 	kept := c.out[:from]
 	for rest := c.out[from:]; len(rest) > 0; {
@@ -50,17 +49,17 @@ func (c *Conn) cut(s *Stream) {
 	}
 	c.out = kept
 	if owed {
-		c.sentBlock = false // there was no next block yet
+		c.sentBlock = false // no block is left
 	}
 }
 
-// updateFrameLen is by how much appendWithUpdate makes the output longer: no
-// more than the frame was with the update that was cut out, so there is room.
+// updateFrameLen is how much longer appendWithUpdate makes the output: no more than the
+// frame with the update that was cut out, so it fits.
 const updateFrameLen = frameHeaderLen + 1
 
-// appendWithUpdate appends a HEADERS frame of dst's own array with a table size update in front
-// of its block. The update goes into a frame of its own, with the old one as
-// its CONTINUATION, since the peer may take no frame that is longer.
+// appendWithUpdate appends a HEADERS frame, which is in dst's array, with a table size
+// update before its block. The update goes into a new frame, with the old one as its
+// CONTINUATION, since the peer may not accept a longer frame.
 // Source: RFC 9113 section 6.10.
 func appendWithUpdate(dst, frame []byte, h frameHeader) []byte {
 	start := len(dst)
@@ -73,7 +72,7 @@ func appendWithUpdate(dst, frame []byte, h frameHeader) []byte {
 	return dst
 }
 
-// shift moves the start of every stream that begins behind position at.
+// shift moves the start of every stream that begins after position at.
 func (c *Conn) shift(at uint64, by int) {
 	for _, slot := range c.streams.slots {
 		if s := slot.s; s != nil && s.headStart > at {

@@ -1,12 +1,12 @@
 package h2
 
-// noTurn is the value of Conn.turn while no stream has to share.
-const noTurn = 1<<63 - 1
+// noQuota is the value of Conn.quota while no stream has to share.
+const noQuota = 1<<63 - 1
 
-// waitingFrames counts the control frames in the output. Those behind the mark
-// are recent; once the kernel has accepted everything before the mark, the
-// older ones are gone and the mark moves on. So the count is never too low, and
-// falls whenever a peer that reads has taken what was there.
+// waitingFrames counts the control frames in the output. Frames after the mark are
+// recent; once the kernel has accepted everything before the mark, the older ones are
+// gone and the mark moves on. So the count is never too low, and it falls whenever the
+// peer reads.
 type waitingFrames struct {
 	older, recent int
 	mark          uint64 // position
@@ -24,8 +24,8 @@ func (w *waitingFrames) count(accepted, position uint64) int {
 // firstBuffer is the smallest output buffer: a few answers to small calls.
 const firstBuffer = 4 << 10
 
-// reserve makes room for n more bytes of output and wakes the driver if there
-// were none.
+// reserve makes room for n more bytes of output and wakes the driver if the output was
+// empty.
 func (c *Conn) reserve(n int) {
 	if len(c.out)+n > cap(c.out) {
 		c.growOutput(n)
@@ -47,7 +47,7 @@ func (c *Conn) growOutput(n int) {
 	c.out = c.pool.Grow(c.out, n)
 }
 
-// pending is the number of bytes that were appended and not accepted yet.
+// pending is the number of bytes that were appended and are not accepted yet.
 func (c *Conn) pending() int { return len(c.out) - c.outOff + c.taken }
 
 // position is the number of bytes ever appended.
@@ -56,10 +56,9 @@ func (c *Conn) position() uint64 { return c.accepted + uint64(c.pending()) }
 // Output returns the bytes to send now. They stay in place until Sent.
 func (c *Conn) Output() []byte { return c.out[c.outOff : c.outOff+c.sendable()] }
 
-// sendable is the number of bytes that may leave now. A client keeps its
-// streams back until the peer's SETTINGS show that somebody has accepted the
-// connection: one that dies in the backlog of a worker that exits takes no call
-// with it (R4).
+// sendable is the number of bytes that may leave now. A client keeps its streams back
+// until the peer's SETTINGS show that a process has accepted the connection: so a
+// connection that dies in the backlog of an exiting worker loses no call (R4).
 func (c *Conn) sendable() int {
 	all := len(c.out) - c.outOff
 	if c.greeting == 0 {
@@ -85,9 +84,9 @@ func (c *Conn) releaseOutput() {
 	c.out, c.outOff, c.control = nil, 0, waitingFrames{}
 }
 
-// Take hands out the whole output for a driver that writes outside the lock;
-// nil if there is none. The driver calls Returned with the same buffer, under
-// the lock, before it takes another.
+// Take hands out the whole output for a driver that writes outside the lock; nil without
+// output. The driver calls Returned with the same buffer, under the lock, before it takes
+// another one.
 func (c *Conn) Take() (buf []byte, off int) {
 	n := c.sendable()
 	if n == 0 {
@@ -126,14 +125,14 @@ func (c *Conn) resume() {
 			continue
 		}
 		s.wants = false
-		// With others waiting everyone gets one frame's worth in turn.
-		c.turn = noTurn
+		// While others wait, each stream gets one frame's worth in turn.
+		c.quota = noQuota
 		if c.waiting.head != nil {
-			c.turn = defaultMaxFrame
+			c.quota = defaultMaxFrame
 		}
 		c.h.Writable(s)
 	}
-	c.turn, c.resuming = noTurn, false
+	c.quota, c.resuming = noQuota, false
 }
 
 // room is how many bytes of DATA the connection as a whole can take now.
@@ -144,11 +143,10 @@ func (c *Conn) room() int64 {
 // Writable returns how many bytes of DATA can be written on s now: the least
 // of the stream's window, the connection's, and the room in the output buffer.
 func (c *Conn) Writable(s *Stream) int {
-	return int(max(min(c.room(), s.sendWindow, c.turn), 0))
+	return int(max(min(c.room(), s.sendWindow, c.quota), 0))
 }
 
-// Want asks for Handler.Writable when at least one byte can be written on s.
-// It is answered once.
+// Want asks for one call of Handler.Writable when at least one byte can be written on s.
 func (c *Conn) Want(s *Stream) {
 	if s.conn != c {
 		return
@@ -170,8 +168,8 @@ func (c *Conn) Open(s *Stream, end bool, block ...[]byte) {
 	c.writeBlock(s, end, block)
 }
 
-// WriteHeaders writes a final or interim response (server role) or trailers.
-// With end nothing follows.
+// WriteHeaders writes a final or interim response (server role) or trailers. end ends
+// this side of the stream.
 func (c *Conn) WriteHeaders(s *Stream, end bool, block ...[]byte) {
 	if s.conn != c || s.localDone {
 		return
@@ -186,7 +184,7 @@ func (c *Conn) writeBlock(s *Stream, end bool, parts [][]byte) {
 		size += len(p)
 	}
 	if !c.sentBlock {
-		// A size update to 0 opens the first block: the peer may drop its table,
+		// A size update to 0 begins the first block: the peer may drop its table,
 		// and later changes of its limit need no answer (R12, RFC 7541 4.2).
 		size++
 		c.updateAt = c.position()
@@ -244,16 +242,16 @@ func (c *Conn) writeLongBlock(id uint32, flags uint8, parts [][]byte, size int) 
 	c.pool.Put(block)
 }
 
-// WriteData writes p, which is at most Writable bytes long, as one or more
-// DATA frames. With end nothing follows; an empty p with end is always allowed.
+// WriteData writes p, which is at most Writable bytes long, as one or more DATA frames.
+// end ends this side of the stream; an empty p with end is always allowed.
 func (c *Conn) WriteData(s *Stream, p []byte, end bool) {
 	if s.conn != c || s.localDone {
 		return
 	}
 	c.sendWindow -= int64(len(p))
 	s.sendWindow -= int64(len(p))
-	if c.turn != noTurn {
-		c.turn -= int64(len(p))
+	if c.quota != noQuota {
+		c.quota -= int64(len(p))
 	}
 	cut := s.sendWindow == 0 || c.sendWindow == 0
 	for {
@@ -276,9 +274,8 @@ func (c *Conn) WriteData(s *Stream, p []byte, end bool) {
 	}
 }
 
-// Reset ends the stream in both directions with RST_STREAM, which is left out
-// if both have ended anyway, or the connection has failed. The handler is not
-// told.
+// Reset ends the stream in both directions. It writes RST_STREAM, unless both directions
+// have ended or the connection has failed. The handler is not told.
 func (c *Conn) Reset(s *Stream, code ErrCode) {
 	if s.conn != c {
 		return
@@ -297,8 +294,8 @@ func (c *Conn) writeRST(id uint32, code ErrCode) {
 	c.out = appendRST(c.out, id, code)
 }
 
-// Resets returns how many RST_STREAM frames were ever written, those of the
-// engine's own included: peers count them (R14).
+// Resets returns how many RST_STREAM frames were ever written, also by the engine
+// itself: peers count them (R14).
 func (c *Conn) Resets() uint64 { return c.resetsOut }
 
 // GoAway writes a GOAWAY frame. Streams above last that arrive later are
@@ -313,9 +310,9 @@ func (c *Conn) GoAway(last uint32, code ErrCode, debug string) {
 	c.out = appendGoAway(c.out, last, code, debug)
 }
 
-// AppendFarewell appends all that is said on a connection that is refused before
-// it has begun: empty SETTINGS and a GOAWAY that takes no stream. Its length is
-// 26 bytes and those of debug.
+// AppendFarewell appends the whole output of a connection that is refused before it has
+// begun: empty SETTINGS and a GOAWAY that accepts no stream. Its length is 26 bytes plus
+// debug.
 // Source: RFC 9113 sections 3.4 and 6.8.
 func AppendFarewell(dst []byte, code ErrCode, debug string) []byte {
 	dst = appendFrameHeader(dst, 0, frameSettings, 0, 0)
@@ -337,8 +334,8 @@ func (c *Conn) Ping(data [8]byte) {
 	c.out = appendPing(c.out, false, data)
 }
 
-// silent reports whether frames of the connection's own have no place: it has
-// ended, or may turn out to speak another protocol.
+// silent reports whether frames about the connection must not be written: it has ended,
+// or the peer may speak another protocol.
 func (c *Conn) silent() bool {
 	return c.closed || c.state == failed || c.state == wantPreface
 }

@@ -2,52 +2,52 @@ package h2
 
 import "math"
 
-// contentLength is the field that says how many octets of DATA a message has.
+// contentLength is the field with the number of octets of DATA of a message.
 // Source: RFC 9110 section 8.6, RFC 9113 section 8.1.1.
 const contentLength = "content-length"
 
-// A stream counts down what its peer's content-length has promised. Without a
-// promise it begins at noPromise, from where no peer ever gets down to
-// maxPromise, so that counting needs no case of its own. A length beyond
-// maxPromise counts as that: it cannot come true either.
+// Stream.contentLeft counts down from the peer's content-length. Without that field it
+// begins at noContentLength, from where no peer ever gets down to maxContent, so that
+// counting needs no special case. A length beyond maxContent counts as maxContent: no
+// peer can send that much either.
 const (
-	noPromise  = math.MaxInt64
-	maxPromise = math.MaxInt64 / 2
+	noContentLength = math.MaxInt64
+	maxContent      = math.MaxInt64 / 2
 )
 
 // promises reports whether a block has a content-length.
 func (b *Block) promises() bool { return b.saw(b.watch.length) }
 
-// promised is what the content-length of a block that was found good promises.
+// promised is the content-length of a good block; noContentLength without one.
 func (b *Block) promised() int64 {
 	w, found := b.Watched(int(b.watch.length))
 	if !found {
-		return noPromise
+		return noContentLength
 	}
 	n := int64(0)
 	for _, c := range w.Value {
-		if n = n*10 + int64(c-'0'); n > maxPromise/10 {
-			return maxPromise
+		if n = n*10 + int64(c-'0'); n > maxContent/10 {
+			return maxContent
 		}
 	}
 	return n
 }
 
-// expect begins to count the content behind a head, which is in c.block. A
-// stream begins with no promise, and most heads make none.
+// expect begins to count the content after the head in c.block. Most heads have no
+// content-length.
 func (c *Conn) expect(s *Stream) {
 	switch b := c.block; {
 	case s.noContent, b.Status == 204, b.Status == 304:
-		s.promise = 0 // content-length says what another request would have got
+		s.contentLeft = 0 // content-length says what another request would have got
 	case b.promises():
-		s.promise = b.promised()
+		s.contentLeft = b.promised()
 	}
 }
 
-// kept reports whether a message may end now: all that was promised has come.
-func kept(promise int64) bool { return promise == 0 || promise > maxPromise }
+// contentComplete reports whether a message may end now: no promised content is left.
+func contentComplete(left int64) bool { return left == 0 || left > maxContent }
 
-// NoContent says of a stream that is not open yet that its answer has no
-// content, whatever its content-length says: the request's method is HEAD
-// (client role; RFC 9110 section 9.3.2).
+// NoContent says that the answer on a stream, which is not open yet, has no content,
+// whatever its content-length is: the request's method is HEAD (client role; RFC 9110
+// section 9.3.2).
 func (s *Stream) NoContent() { s.noContent = true }

@@ -4,35 +4,35 @@ package h2
 // (RFC 9113, 6.5.2).
 const initialTableSize = 4096
 
-// A block may refer to maxCopies octets of the dynamic table, fields and names,
-// and to copyRate more for each octet of its own. Without a bound one octet of
-// input is 4 KiB of output, again and again up to the list limit, and beyond it
-// where names are copied into new entries. An honest block refers to each entry
-// once as a rule, and to no more than the whole table, which is a quarter of
-// maxCopies; the rate is for long lists of small fields.
+// A block may refer to maxCopies octets of the dynamic table, fields and names, and to
+// copyRate more for each octet of input. Without a bound one octet of input would be 4
+// KiB of output, again and again up to the list limit, and beyond it where names are
+// copied into new entries. An honest block usually refers to each entry once, and to no
+// more than the whole table, which is a quarter of maxCopies; the rate is for long lists
+// of small fields.
 const (
 	maxCopies = 4 * initialTableSize
 	copyRate  = 64
 )
 
-// maxUpdates is how many size updates a block may begin with: the smallest size
-// since the last block, and the one that holds (RFC 7541, 4.2).
+// maxUpdates is how many size updates a block may begin with: the smallest size since the
+// last block, and the present one (RFC 7541, 4.2).
 const maxUpdates = 2
 
 // Decoder turns the header blocks of one direction of one connection into
 // their stateless form.
 //
-// Shape: a static field stays an index; every other field becomes a literal
-// without indexing, or never indexed if it was (RFC 7541, 6.2.3), with a static
-// name index where there is one. Order is kept. Huffman strings are copied as
-// they are, except those of watched fields and those longer than the text. A list
-// of base64 values becomes a field for each (WatchList.Base64).
+// Shape: a static field stays an index; every other field becomes a literal without
+// indexing, or never indexed if it was (RFC 7541, 6.2.3), with a static name index if
+// the name has one. Order is kept. Huffman strings are copied as they are, except in
+// watched fields and where they are longer than the text. A list of base64 values
+// becomes a field for each (WatchList.Base64).
 // Concurrency: belongs to its connection.
 // Ordering: every block of the connection must pass through Transcode, in the
 // order of arrival, also those of streams that are refused or gone.
 // Source: RFC 7541; R12.
 type Decoder struct {
-	watch    *WatchList // by which the table's entries are kept
+	watch    *WatchList // of the table's entries
 	wanted   *WatchList // from the next block on
 	table    dynamicTable
 	maxTable uint32
@@ -49,20 +49,20 @@ func NewDecoder(watch *WatchList, maxTableSize uint32, maxListSize int) *Decoder
 
 // Init prepares a decoder for a new connection.
 //
-// Units: maxTableSize in octets is the SETTINGS_HEADER_TABLE_SIZE that holds
-// from the first block on, 4096 if the setting is not sent; maxListSize, in
-// octets as RFC 9113, 6.5.2 counts them, is the largest list that is put out.
+// Units: maxTableSize in octets is the SETTINGS_HEADER_TABLE_SIZE from the first block
+// on, 4096 if the setting is not sent; maxListSize is the largest list that is written
+// to a Block, in octets as RFC 9113, 6.5.2 counts them.
 func (d *Decoder) Init(watch *WatchList, maxTableSize uint32, maxListSize int) {
 	*d = Decoder{watch: watch, wanted: watch, maxTable: maxTableSize, maxList: maxListSize}
 	d.table.limit = min(maxTableSize, initialTableSize)
 }
 
-// Watch has the blocks that come from now on searched for other names. Nothing is
-// done before the next one.
+// Watch sets another list of names to find in later blocks. It does nothing before the
+// next block.
 func (d *Decoder) Watch(list *WatchList) { d.wanted = list }
 
-// rewatch has the dynamic table go by the wanted list, as if the peer had inserted
-// its entries under that.
+// rewatch rewrites the dynamic table for the wanted list, as if the peer had inserted
+// its entries with that.
 func (d *Decoder) rewatch(b *Block) {
 	d.watch = d.wanted
 	d.table.rewrite(func(e *entry, form, into []byte) []byte {
@@ -85,8 +85,7 @@ func (d *Decoder) rewatch(b *Block) {
 //
 // Errors: a CompressionError ends the connection, and the decoder must not be
 // used again. A MalformedError or ErrListTooLarge refuses the stream only; a
-// block that is both is called malformed. With any of them b.Enc must not be
-// forwarded.
+// block that is both is called malformed. After an error b.Enc must not be forwarded.
 func (d *Decoder) Transcode(b *Block, in []byte, kind Kind) error {
 	b.Reset()
 	if d.watch != d.wanted {
@@ -102,7 +101,7 @@ func (d *Decoder) Transcode(b *Block, in []byte, kind Kind) error {
 	if err := d.transcode(b, in); err != 0 {
 		return err
 	}
-	err := b.verdict()
+	err := b.checkWhole()
 	if err == nil {
 		b.readStatus()
 	}
@@ -180,7 +179,7 @@ func (d *Decoder) indexed(b *Block, in []byte, pos int) (int, CompressionError) 
 			b.note(e.watch, start, e.value(), 0)
 		}
 	}
-	b.judge(e.traits)
+	b.checkField(e.traits)
 	return pos, 0
 }
 
@@ -196,11 +195,11 @@ func (d *Decoder) indexedStatic(b *Block, index uint32) CompressionError {
 			b.note(f.watch, start, 0, uint8(index))
 		}
 	}
-	b.judge(f.traits)
+	b.checkField(f.traits)
 	return 0
 }
 
-// literal reads a field that is spelled out, at least in part (RFC 7541, 6.2).
+// literal reads a field with a literal value (RFC 7541, 6.2).
 // A prefix of 6 bits means that it is inserted into the dynamic table.
 func (d *Decoder) literal(b *Block, in []byte, pos int, prefix uint8) (int, CompressionError) {
 	start, never := len(b.Enc), in[pos]&0xf0 == 0x10
@@ -224,19 +223,19 @@ func (d *Decoder) literal(b *Block, in []byte, pos int, prefix uint8) (int, Comp
 		d.table.insert(e, b.Enc[start:])
 	}
 	if e.role == roleList {
-		name := b.Enc[start : start+int(e.nameForm)] // stays where it is: the first field begins with it
+		name := b.Enc[start : start+int(e.nameForm)] // not moved: the first field begins with it
 		b.Enc = b.Enc[:start]
 		d.split(b, &e, name, plain, never)
-		b.judge(e.traits)
+		b.checkField(e.traits)
 		return pos, 0
 	}
 	d.finish(b, &e, start, never)
 	return pos, 0
 }
 
-// split puts out a field for each value of the list that e has, behind its name in
-// its stateless form. Each counts as a field, so that a list of commas is no bomb:
-// what is put out ends at the limit.
+// split writes a field for each value of the list in e, after its name in its stateless
+// form. Each counts as a field, so that a list of commas is not a bomb: the output ends
+// at the limit.
 func (d *Decoder) split(b *Block, e *entry, name, list []byte, never bool) {
 	for more := true; more; {
 		var value []byte
@@ -257,7 +256,7 @@ func (d *Decoder) split(b *Block, e *entry, name, list []byte, never bool) {
 	}
 }
 
-// finish accounts for a literal field that stands at the end of Enc.
+// finish accounts for a literal field at the end of Enc.
 func (d *Decoder) finish(b *Block, e *entry, start int, never bool) {
 	if never {
 		b.Enc[start] |= 0x10
@@ -267,11 +266,11 @@ func (d *Decoder) finish(b *Block, e *entry, start int, never bool) {
 	} else if e.watch != 0 {
 		b.note(e.watch, start, e.value(), 0)
 	}
-	b.judge(e.traits)
+	b.checkField(e.traits)
 }
 
-// name reads the name of a literal field and puts it out. The result carries
-// what is known about the name.
+// name reads the name of a literal field and writes it. The result has all that is known
+// about the name.
 func (d *Decoder) name(b *Block, in []byte, pos int, prefix uint8) (e entry, next int, err CompressionError) {
 	index, pos, err := readInt(in, pos, prefix)
 	switch {

@@ -5,8 +5,8 @@ import "golang.org/x/net/http2/hpack"
 // AppendField appends one field in its stateless form: an index if the static
 // table has the field, else a literal without indexing.
 //
-// Shape: strings are not Huffman coded; on the short way to a worker octets
-// are cheaper than coding on both sides.
+// Shape: strings are not Huffman coded: on the short path to a worker octets are cheaper
+// than coding on both sides.
 // Errors: name and value are not checked; the caller hands in a lower-case
 // name and a value without NUL, CR and LF.
 // Source: RFC 7541, 6.1 and 6.2.2; R12.
@@ -36,9 +36,9 @@ func appendField[V string | []byte](dst []byte, name string, value V) []byte {
 	return append(dst, value...)
 }
 
-// AppendTableSizeUpdateZero appends the table size update to zero with which
-// our first block on every connection begins: with it, stateless blocks are
-// all that the peer will ever see (RFC 7541, 6.3; R12).
+// AppendTableSizeUpdateZero appends the table size update to zero with which our first
+// block on every connection begins: after that the peer sees only stateless blocks
+// (RFC 7541, 6.3; R12).
 func AppendTableSizeUpdateZero(dst []byte) []byte { return append(dst, 0x20) }
 
 // Field is one field of a decoded header block.
@@ -47,9 +47,9 @@ type Field struct {
 	Never       bool // never indexed: a secret (RFC 7541, 7.1.3)
 }
 
-// DecodeFields decodes a stateless block into a list, with or without the
-// table size update to zero in front. It allocates and is meant for tests and
-// for the rare block that code in the process wants to read.
+// DecodeFields decodes a stateless block into a list, with or without the table size
+// update to zero at its beginning. It allocates and is meant for tests and for the few
+// blocks that other code reads.
 //
 // Errors: those of hpack, for instance for an index into a dynamic table.
 func DecodeFields(in []byte) ([]Field, error) {
@@ -64,10 +64,10 @@ func DecodeFields(in []byte) ([]Field, error) {
 	return fields, nil
 }
 
-// NextField returns the first field of a block that a Block or AppendField has made,
-// and the fields behind it.
+// NextField returns the first field of a block from a Block or AppendField, and the
+// fields after it.
 //
-// Errors: none; a block of another make ends where it is not understood.
+// Errors: none; any other block ends at the first field that NextField cannot read.
 func NextField(in []byte) (name, value, rest []byte) {
 	if len(in) == 0 {
 		return nil, nil, nil
@@ -93,8 +93,8 @@ func NextField(in []byte) (name, value, rest []byte) {
 	return name, value, in[next:]
 }
 
-// readPlain reads a string literal and decodes it; one that is cut off is empty and
-// reaches to the end.
+// readPlain reads a string literal and decodes it; a truncated one is empty and extends
+// to the end.
 func readPlain(in []byte, pos int) (plain []byte, next int) {
 	s, next, err := readString(in, pos)
 	if err != 0 {

@@ -45,8 +45,8 @@ func (c ErrCode) String() string {
 // ConnError ends a whole connection: the peer broke a rule that leaves the
 // state of the connection in doubt.
 //
-// Shape: Code goes into our GOAWAY; Reason is a stable token, one for each
-// place that can refuse, so that logs and counters tell them apart.
+// Shape: Code goes into our GOAWAY; Reason is a stable token, one for each check, so that
+// logs and counters tell them apart.
 type ConnError struct {
 	Code   ErrCode
 	Reason string
@@ -60,8 +60,8 @@ func (e *ConnError) Error() string { return e.Code.String() + ": " + e.Reason }
 // written to the peer before, so that another protocol can still be answered.
 var ErrNotHTTP2 = &ConnError{Code: ProtocolError, Reason: "no_preface"}
 
-// errSelfDependency refuses a stream that is to depend on itself. RFC 9113 has
-// no priorities and is silent; whoever keeps to RFC 7540 (5.3.1) expects it.
+// errSelfDependency refuses a stream that depends on itself. RFC 9113 has no priorities
+// and does not mention it; RFC 7540 (5.3.1) demands it.
 var errSelfDependency = errors.New("h2: a stream depends on itself")
 
 func connError(code ErrCode, reason string) error {

@@ -13,7 +13,7 @@ const fieldOverhead = 32
 // maxWatched is the most names a WatchList holds: one bit each in Block.seen.
 const maxWatched = 64
 
-// role is what a field means to the rules of a header block, one bit each.
+// role is the meaning of a field for the rules of a header block, one bit each.
 type role uint8
 
 const (
@@ -29,26 +29,26 @@ const (
 	rolePseudo = roleMethod | roleScheme | rolePath | roleAuthority | roleStatus
 	roleTarget = roleScheme | rolePath | roleAuthority
 
-	// Two more values have a meaning, and table entries no room for another bit:
-	// no request has :status, and te counts for itself alone.
+	// Two more values have a meaning, but table entries have no room for another bit:
+	// no request has :status, and te is checked by itself.
 	roleOptions  = roleStatus // with roleMethod: OPTIONS
 	roleAsterisk = roleTE     // with rolePath: "*", which only OPTIONS may have
-	// And so has one form of a value, which is of a regular field: a list of base64
-	// values, to be put out as a field each.
+	// One more form of a value of a regular field has a meaning: a list of base64 values,
+	// which is written as a field for each.
 	roleList = roleConnect
 )
 
-// traits is what is known about a field after it was looked at once. Table
-// entries keep it, so that an indexed field is not looked at again.
+// traits is the result of checking a field. Table entries keep it, so that an indexed
+// field is not checked again.
 type traits struct {
 	watch     uint8 // id in the watch list + 1; 0 is not watched
 	role      role
-	nameFault MalformedError // what is wrong with the name alone; nameBase64
-	fault     MalformedError // what is wrong with the field
+	nameFault MalformedError // fault of the name alone; nameBase64
+	fault     MalformedError // fault of the field
 }
 
-// nameBase64 stands in traits.nameFault of a name that is good and whose values
-// must be base64.
+// nameBase64 is the value of traits.nameFault for a good name whose values must be
+// base64.
 const nameBase64 = 1<<8 - 1
 
 // knownName is a name of the static table, of the watch list or of the rules.
@@ -64,7 +64,7 @@ type staticField struct {
 	value []byte
 }
 
-// WatchList names the fields which the owner wants to find in blocks.
+// WatchList is the names of the fields that the owner wants to find in blocks.
 //
 // Concurrency: immutable; one list may serve any number of decoders.
 type WatchList struct {
@@ -76,7 +76,7 @@ type WatchList struct {
 	length, authority, host uint8 // ids of the engine's own names: always on the list
 }
 
-// NewWatchList returns a list of these names; the id of a name is its place.
+// NewWatchList returns a list of these names; the id of a name is its index.
 // The engine itself looks for content-length, :authority and host, which join the
 // list at its end if they are not there.
 //
@@ -122,11 +122,11 @@ func NewWatchList(names ...string) *WatchList {
 	return w
 }
 
-// Base64 has blocks refused in which a field whose name ends with suffix has
-// another value than base64: the standard alphabet, with or without padding. To
-// some receivers such a value is a fault of the whole connection. A list of such
-// values between commas, which is as good, is put out as a field each, for to the
-// same receivers it is not base64. It returns w, and is called before w is used.
+// Base64 makes decoders refuse blocks in which a field whose name ends with suffix has a
+// value that is not base64 (the standard alphabet, with or without padding): to some
+// receivers such a value is a fault of the whole connection. A list of base64 values with
+// commas between is allowed; it is written as a field for each, for the same receivers do
+// not accept the list. Base64 returns w, and is called before w is used.
 //
 // Source: gRPC over HTTP/2, Custom-Metadata: "Implementations must split
 // Binary-Headers on ",""; those of C core 1.51 do not [E].
@@ -141,7 +141,7 @@ func (w *WatchList) Base64(suffix string) *WatchList {
 	return w
 }
 
-// addRules marks the names for which HTTP/2 has rules of its own.
+// addRules marks the names for which HTTP/2 has rules.
 func (w *WatchList) addRules() {
 	for name, r := range map[string]role{
 		":method": roleMethod, ":scheme": roleScheme, ":path": rolePath,
@@ -168,7 +168,7 @@ func (w *WatchList) staticField(row staticEntry) staticField {
 	}
 }
 
-// lookUp returns what is known about a name that a peer spelled out.
+// lookUp returns what is known about a literal name.
 func (w *WatchList) lookUp(name []byte) knownName {
 	known, ok := w.names[string(name)]
 	if !ok {
@@ -205,9 +205,9 @@ func (t traits) withValue(value []byte) traits {
 	return t
 }
 
-// checkValue judges a value (RFC 9113, 8.2.1), also by the rule which one
-// pseudo-header field, or te, has. Spaces around it come last, as the only
-// fault that some blocks may have.
+// checkValue checks a value (RFC 9113, 8.2.1), also by the rules for te and for a
+// pseudo-header field. Spaces around it are checked last, as the only fault that some
+// blocks may have.
 func (r role) checkValue(value []byte) MalformedError {
 	var all uint8
 	for _, c := range value {
@@ -275,7 +275,7 @@ func classifyOctets() (class [256]uint8) {
 // base64Digits are the digits of RFC 4648, 4, by their values.
 const base64Digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 
-// checkBase64 judges a value that must be base64, or a list of such values.
+// checkBase64 checks a value that must be base64, or a list of such values.
 func checkBase64(value []byte) (role, MalformedError) {
 	var r role
 	for part, rest, more := nextOfList(value); ; part, rest, more = nextOfList(rest) {
@@ -294,15 +294,15 @@ func checkBase64(value []byte) (role, MalformedError) {
 	}
 }
 
-// nextOfList takes the first value from a list. more says that rest has another
+// nextOfList takes the first value from a list. more reports whether rest has another
 // one, which may be empty.
 func nextOfList(list []byte) (value, rest []byte, more bool) { return bytes.Cut(list, []byte(",")) }
 
-// trimSpace takes what may stand around a value of a list (RFC 9110, 5.6.1) off.
+// trimSpace removes the spaces and tabs around a value of a list (RFC 9110, 5.6.1).
 func trimSpace(s []byte) []byte { return bytes.Trim(s, " \t") }
 
-// isBase64 reports whether s is base64, padded or not, that no reader can take
-// for another value: the bits that are left over in the last digit are 0.
+// isBase64 reports whether s is base64, padded or not, in the only form of its value: the
+// unused bits of the last digit are 0.
 func isBase64(s []byte) bool {
 	for range 2 {
 		s = bytes.TrimSuffix(s, []byte("="))
@@ -325,7 +325,7 @@ func isBase64(s []byte) bool {
 	return true
 }
 
-// checkName judges a name that is not known (RFC 9113, 8.2.1 and 8.3).
+// checkName checks an unknown name (RFC 9113, 8.2.1 and 8.3).
 func checkName(name []byte) MalformedError {
 	if len(name) == 0 {
 		return MalformedNameEmpty

@@ -2,7 +2,7 @@ package h2
 
 import "encoding/binary"
 
-// Preface is what a client sends first. Source: RFC 9113 section 3.4.
+// Preface is the first output of a client. Source: RFC 9113 section 3.4.
 const Preface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 
 const (
@@ -50,7 +50,7 @@ const (
 	settingMaxHeaderListSize    settingID = 0x6
 )
 
-// frameHeader is the nine bytes in front of every frame:
+// frameHeader is the nine bytes at the beginning of every frame:
 //
 //	length (24 bits) type (8) flags (8) reserved (1) stream id (31)
 //
@@ -112,7 +112,7 @@ func appendPing(dst []byte, ack bool, data [8]byte) []byte {
 }
 
 // stripPadding returns the payload of a HEADERS frame without its padding and
-// priority fields, and the stream that it is to depend on, 0 if none.
+// priority fields, and the stream that it depends on, 0 if none.
 //
 // Errors: of the connection, if they do not fit.
 // Source: RFC 9113 sections 6.2 and 4.2.
@@ -136,6 +136,6 @@ func stripPadding(h frameHeader, p []byte) (payload []byte, dependsOn uint32, er
 	return p[:len(p)-pad], dependsOn, nil
 }
 
-// dependency reads the stream that priority fields name, which begin with it
-// behind the exclusive flag.
+// dependency reads the stream number at the beginning of priority fields, without the
+// exclusive flag.
 func dependency(p []byte) uint32 { return binary.BigEndian.Uint32(p) & maxStreamID }

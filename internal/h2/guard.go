@@ -2,16 +2,16 @@ package h2
 
 import "time"
 
-// Chore is a kind of work that a peer can have us do, again and again, without
-// being served by it. Honest peers do a little of each; a peer that does more
-// than its allowance loses its connection.
+// Chore is a kind of work that a peer can cause, again and again, without being served.
+// Honest peers cause a little of each; a peer that causes more than its allowance loses
+// its connection.
 type Chore uint8
 
 // The chores. Each has an allowance per connection (Allowances); the name of
 // the counter is Chore.String.
 const (
 	// RapidReset is a RST_STREAM of the peer (CVE-2023-44487). Each stream that
-	// we have answered earns one: whoever also takes answers may cancel.
+	// we have answered earns one: a caller that takes answers may also cancel.
 	RapidReset Chore = iota
 	// MadeReset is a stream that we had to reset because the peer broke a rule
 	// of streams (CVE-2025-8671), or refused for the same reason.
@@ -72,8 +72,8 @@ const (
 	tokenBuffer       = "buffer_full"   // the largest part of a budget that is exceeded; see Conn.GiveUp
 )
 
-// Floods returns the reason of every ConnError by which the engine defends
-// itself. The reasons of all others are breaches of the protocol.
+// Floods returns the reasons of all ConnErrors by which the engine defends itself. All
+// other reasons are breaches of the protocol.
 func Floods() []string {
 	names := make([]string, 0, Chores+8)
 	for k := range Chores {
@@ -82,8 +82,8 @@ func Floods() []string {
 	return append(names, tokenContinuation, tokenSettings, tokenControl, tokenOutput, tokenSlowHeaders, tokenSlowFrame, tokenBuffer, CompressionBomb.Token())
 }
 
-// Allowance is how many chores of one kind a connection may have done: Burst
-// at once, and in the long run one in every Every.
+// Allowance is how many chores of one kind a connection may cause: Burst at once, and in
+// the long run one in every Every.
 //
 // The zero value sets no limit.
 type Allowance struct {
@@ -94,10 +94,10 @@ type Allowance struct {
 // Allowances has one Allowance for each chore.
 type Allowances [Chores]Allowance
 
-// CallerAllowances are those of a caller's connection.
+// CallerAllowances are the allowances of a caller's connection.
 //
-// They are far above what honest callers were seen to do, and so low that none
-// of them, used to the full, takes more than a few percent of a core.
+// They are far above the use of honest callers, and so low that none of them, used to
+// the full, takes more than a few percent of a core.
 func CallerAllowances() Allowances {
 	return Allowances{
 		// 500 cancelled calls a second are normal where deadlines are short.
@@ -119,10 +119,9 @@ func CallerAllowances() Allowances {
 	}
 }
 
-// WorkerAllowances are those of a worker's connection. Other callers' calls end
-// with it, so that there is more room; and what a worker does to the streams
-// that we have opened has no limit but their number: a refusal is a
-// RST_STREAM, and a normal thing (R1).
+// WorkerAllowances are the allowances of a worker's connection. They are larger, because
+// the calls of many callers end with the connection. A worker may reset every stream
+// that we have opened: a refusal is a RST_STREAM, and normal (R1).
 func WorkerAllowances() Allowances {
 	return Allowances{
 		EmptyData:     {10_000, time.Second / 1000},
@@ -135,8 +134,7 @@ func WorkerAllowances() Allowances {
 }
 
 const (
-	// maxEarned bounds the chores of one kind that can be saved up by being
-	// served.
+	// maxEarned bounds the earned chores of one kind that can be saved up.
 	maxEarned = 10_000
 	// maxFragments bounds the frames of one header block (CVE-2024-27316 and its
 	// kin): of full size they hold four times the largest list that can be
@@ -147,7 +145,7 @@ const (
 	maxSettings = 32
 )
 
-// guard is what one connection has left of its allowances.
+// guard is the unused part of one connection's allowances.
 //
 // Shape: an allowance is kept as the time at which it will be whole again
 // (the virtual scheduling form of a leaky bucket), so that it needs no refill
@@ -155,17 +153,16 @@ const (
 type guard struct {
 	now   time.Duration // of the last Feed, also for Conn.Heard and Conn.Due
 	whole [Chores]time.Duration
-	taken [Chores]uint64 // of what was earned
+	taken [Chores]uint64 // used earned chores
 
-	// What the peer was served, as earned chores.
+	// Services to the peer, which earn chores.
 	opened   uint64 // streams
 	answered uint64 // streams that we have ended
 	sent     uint64 // DATA frames and header blocks
 	credit   uint64 // WINDOW_UPDATE frames for that DATA
 }
 
-// spend counts one chore. Errors: the ConnError that the peer is told when it
-// has no more of them.
+// spend counts one chore. Errors: a ConnError when the allowance is used up.
 func (c *Conn) spend(k Chore) error {
 	a, g := &c.cfg.Allow[k], &c.guard
 	if a.Burst == 0 || g.draw(k) {
@@ -179,7 +176,7 @@ func (c *Conn) spend(k Chore) error {
 	return nil
 }
 
-// draw takes one of the earned chores, if there is one.
+// draw uses one earned chore, and reports false if none is left.
 func (g *guard) draw(k Chore) bool {
 	earned := g.earned(k)
 	left := earned - g.taken[k]
@@ -209,8 +206,8 @@ func (g *guard) earned(k Chore) uint64 {
 	}
 }
 
-// served notes a DATA frame of n bytes. A cut frame is as long as the peer's
-// window let it be.
+// served notes a DATA frame of n bytes. cut means that the peer's window has limited its
+// length.
 func (g *guard) served(n int, cut bool) {
 	g.sent++
 	if cut {

@@ -17,10 +17,10 @@ import (
 // an allocation in place of 132 ns and none, one with a traceparent as well
 // 530 ns in place of 335 (BenchmarkTranscodeRequestTimeout and the one behind it).
 //
-// Shape: short is looked up by the next 8 bits and has all codes of up to 8,
-// which are letters, digits and the usual punctuation. The code is canonical:
-// the codes of one length are consecutive numbers, so that a row of long finds
-// any of its symbols by a subtraction.
+// Shape: short is indexed by the next 8 bits and has all codes of up to 8 bits, which are
+// letters, digits and the usual punctuation. The code is canonical: the codes of one
+// length are consecutive numbers, so that a row of long finds any of its symbols by a
+// subtraction.
 type huffmanCode struct {
 	short [256]struct{ symbol, length uint8 }
 	long  []huffmanRow
@@ -123,8 +123,8 @@ func refill(window uint64, n uint, src []byte) (uint64, uint, []byte) {
 	return window, n, src
 }
 
-// code finds the code at the top of window. EOS, which is no symbol, has a
-// length beyond every window.
+// code finds the code at the top of window. EOS, which is not a symbol, has a length
+// beyond every window.
 func (h *huffmanCode) code(window uint32) (symbol uint8, length uint) {
 	if e := h.short[window>>24]; e.length != 0 {
 		return e.symbol, uint(e.length)

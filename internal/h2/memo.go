@@ -11,9 +11,9 @@ const (
 	maxMemoOut = 1024
 )
 
-// memo remembers the last block of its kind, for peers that send the same one
-// for call after call: callers whose fields are all indexed or all literals,
-// workers with their trailers.
+// memo remembers the last block of its kind, for peers that send the same block for call
+// after call: callers whose fields are all indexed or all literals, workers with their
+// trailers.
 //
 // A block means the same again if its octets are the same and the dynamic table
 // has not changed; one that changes the table itself is never kept. The result
@@ -32,8 +32,8 @@ type memo struct {
 	sights   []sighting // of the ids in seen
 }
 
-// recall fills b if in is the block that m has kept. twice reports that in was
-// the last block, but that its result was not kept yet.
+// recall fills b if in is the block that m has kept. twice reports that in was the last
+// block, and that its result is not kept yet.
 func (m *memo) recall(b *Block, in []byte, version uint64) (done, twice bool) {
 	if m.version != version || !bytes.Equal(m.in, in) || len(in) == 0 {
 		return false, false
@@ -50,7 +50,7 @@ func (m *memo) recall(b *Block, in []byte, version uint64) (done, twice bool) {
 	return true, false
 }
 
-// see remembers the octets of a good block that left the table as it was.
+// see remembers the octets of a good block that has not changed the table.
 func (m *memo) see(in []byte, version uint64) {
 	m.complete = false
 	if len(in) > maxMemoIn {
@@ -60,8 +60,7 @@ func (m *memo) see(in []byte, version uint64) {
 	m.in, m.version = append(m.in[:0], in...), version
 }
 
-// keep completes the memo with the result of the block that it has seen, and
-// gives it a number.
+// keep completes the memo with the result of the seen block, and gives it a number.
 func (m *memo) keep(b *Block) {
 	if len(b.Enc) > maxMemoOut {
 		return

@@ -18,7 +18,7 @@ const (
 // the process can keep a total bound. Safe for concurrent use.
 type Budget struct {
 	used  atomic.Int64
-	Total int64 // bytes; the bound itself is enforced by whoever asks. See SetTotal
+	Total int64 // bytes; callers of Exceeded enforce the bound. See SetTotal
 }
 
 // SetTotal changes the bound while the budget is in use.
@@ -29,7 +29,7 @@ func (b *Budget) total() int64 { return atomic.LoadInt64(&b.Total) }
 // Used returns the bytes that are in use now.
 func (b *Budget) Used() int64 { return b.used.Load() }
 
-// Add counts bytes that are not a pool's.
+// Add counts bytes that do not come from a pool.
 func (b *Budget) Add(bytes int64) { b.used.Add(bytes) }
 
 // Pressed reports whether more than half of the budget is in use: the time to
@@ -39,13 +39,12 @@ func (b *Budget) Pressed() bool { return b.used.Load() > b.total()/2 }
 // Exceeded reports whether more than the budget is in use.
 func (b *Budget) Exceeded() bool { return b.used.Load() > b.total() }
 
-// Overfull reports whether it is exceeded by more than a quarter: what is in use
-// cannot be given up as fast as more comes.
+// Overfull reports whether the budget is exceeded by more than a quarter: then memory is
+// used up faster than it can be given up.
 func (b *Budget) Overfull() bool { return b.used.Load() > b.total()/4*5 }
 
-// Pool hands out byte buffers by size class (powers of two from 1 KiB to
-// 2 MiB). It keeps at most 4 MiB of returned ones, and of those only what was
-// used since the last Trim.
+// Pool hands out byte buffers by size class (powers of two from 1 KiB to 2 MiB). It keeps
+// at most 4 MiB of returned buffers, and only those that were used since the last Trim.
 //
 // Concurrency: a pool belongs to one shard and is used under its lock.
 type Pool struct {
@@ -58,7 +57,7 @@ type Pool struct {
 // shelf holds the free buffers of one size.
 type shelf struct {
 	list [][]byte
-	idle int // so many were not needed since the last Trim
+	idle int // buffers that were not needed since the last Trim
 }
 
 // NewPool returns an empty pool that accounts to budget.
@@ -67,8 +66,8 @@ func NewPool(budget *Budget) *Pool { return &Pool{budget: budget} }
 // Budget returns the budget that the pool accounts to.
 func (p *Pool) Budget() *Budget { return p.budget }
 
-// Get returns an empty buffer with room for at least n bytes. Buffers above
-// 2 MiB are made for the occasion and not kept.
+// Get returns an empty buffer with room for at least n bytes. Buffers above 2 MiB are
+// always new, and not kept.
 func (p *Pool) Get(n int) []byte {
 	class := classFor(n)
 	if class >= classes {
@@ -83,9 +82,8 @@ func (p *Pool) Get(n int) []byte {
 	return make([]byte, 0, 1<<(class+minClass))
 }
 
-// count notes that so many bytes more of a class are in use. Small buffers are had
-// and given back for every call: as long as there are few of them the budget, which
-// all shards share, is left alone.
+// count adds bytes of a class to those in use. Small buffers are taken and given back for
+// every call: as long as they are few, the budget, which all shards share, is not touched.
 func (p *Pool) count(class, bytes int) {
 	if class+minClass < countedFrom {
 		before := p.small
@@ -113,7 +111,7 @@ func (s *shelf) take() []byte {
 // Put gives back a buffer that Get returned; the caller keeps no reference.
 // A nil buffer is ignored.
 func (p *Pool) Put(b []byte) {
-	if cap(b) != 0 { // a call has many that it never needed
+	if cap(b) != 0 { // many buffers of a call were never needed
 		p.put(b)
 	}
 }
@@ -132,8 +130,8 @@ func (p *Pool) put(b []byte) {
 	}
 }
 
-// Trim drops the buffers that nobody has needed since the last Trim, so that
-// memory falls after a peak.
+// Trim drops the buffers that were not needed since the last Trim, so that memory falls
+// after a peak.
 func (p *Pool) Trim() {
 	for class := range p.free {
 		s := &p.free[class]
@@ -148,8 +146,7 @@ func (p *Pool) Trim() {
 	}
 }
 
-// Keeps reports whether any buffers are kept, so that Trim has something to
-// look at.
+// Keeps reports whether any buffers are kept, so that Trim has work.
 func (p *Pool) Keeps() bool { return p.kept > 0 }
 
 // Append appends data to b, moving it to a larger buffer of the pool where it

@@ -1,13 +1,13 @@
 package h2
 
-// wireString is a string literal as it came (RFC 7541, 5.2).
+// wireString is a string literal as received (RFC 7541, 5.2).
 type wireString struct {
 	octets  []byte
 	huffman bool
 }
 
-// append puts out s, whose text is plain. A Huffman string that is longer than
-// its text is replaced by it: this bounds what a table entry takes.
+// append appends s, whose text is plain. A Huffman string that is longer than its text is
+// replaced by the text: this bounds the size of a table entry.
 func (s wireString) append(dst, plain []byte, unencoded bool) []byte {
 	if s.huffman && !unencoded && len(s.octets) <= len(plain) {
 		dst = appendInt(dst, 0x80, 7, uint32(len(s.octets)))
@@ -45,8 +45,8 @@ func readInt(in []byte, pos int, prefix uint8) (uint32, int, CompressionError) {
 	return readLongInt(in, pos+1, top)
 }
 
-// readLongInt reads the octets behind a full prefix: four of them at most,
-// which is more than any index or length within our limits needs.
+// readLongInt reads the octets after a full prefix: at most four, more than any index or
+// length within our limits needs.
 func readLongInt(in []byte, pos int, v uint32) (uint32, int, CompressionError) {
 	for shift := 0; shift < 28; shift += 7 {
 		if pos >= len(in) {

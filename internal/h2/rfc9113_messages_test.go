@@ -158,7 +158,7 @@ func TestRFC9113_8_1_1_LargeAndRepeatedBlocks(t *testing.T) {
 	for id := uint32(1); id < 20; id += 2 {
 		block := string(append(stateless(":method", "POST", ":scheme", "http", ":path", "/s/m"), stateless(contentLength, "3")...))
 		r.settle(wire().frame(frameHeaders, flagEndHeaders, id, block))
-		if got := r.streams[id].promise; got != 3 {
+		if got := r.streams[id].contentLeft; got != 3 {
 			t.Fatalf("block %d promises %d", id/2, got)
 		}
 		r.conn.Reset(r.streams[id], Cancel)

@@ -9,7 +9,7 @@ package h2
 //
 // Concurrency: guarded by the lock of the connection's shard.
 type Stream struct {
-	// Owner is the caller's own; the engine does not look at it.
+	// Owner is for the caller; the engine does not use it.
 	Owner any
 
 	conn *Conn // nil before it is opened and after it is closed
@@ -20,7 +20,7 @@ type Stream struct {
 	recvSize   int64 // the size that recvWindow is refilled to
 	recvDebt   int64 // consumed bytes whose credit is not returned yet
 
-	promise int64 // content that is still to come by the peer's content-length; noPromise
+	contentLeft int64 // content that is still to come by the peer's content-length; noContentLength
 
 	headStart uint64 // position of its HEADERS in the bytes ever written (client role)
 
@@ -38,18 +38,18 @@ type Stream struct {
 // ID returns the stream's number on its connection.
 func (s *Stream) ID() uint32 { return s.id }
 
-// Conn returns the connection that the stream is open on, nil if none.
+// Conn returns the connection on which the stream is open, nil if it is not open.
 func (s *Stream) Conn() *Conn { return s.conn }
 
 // Open reports whether the stream is open in at least one direction.
 func (s *Stream) Open() bool { return s.conn != nil }
 
-// Window returns how many bytes of DATA the peer may have on the way or waiting
-// here at a time; it grows as they leave (Config.MaxWindow).
+// Window returns how many bytes of DATA from the peer may be on the way or waiting here at
+// a time; it grows as they leave (Config.MaxWindow).
 func (s *Stream) Window() int { return int(s.recvSize) }
 
-// Debt returns how many bytes have left whose credit was not given back yet, for
-// it goes in larger pieces.
+// Debt returns how many bytes have left without their credit, which is given back in
+// larger pieces.
 func (s *Stream) Debt() int { return int(s.recvDebt) }
 
 // SentHead reports whether a header block was written on the stream.

@@ -2,10 +2,10 @@ package h2
 
 // entry is one field of the dynamic table.
 //
-// Shape: form is the field as a literal without indexing, complete and
-// stateless, so that an indexed field costs one copy. Its first nameForm octets
-// are the name (a static index, or the string); the rest is the value, which
-// stands unencoded at the end of form if the field is watched.
+// Shape: form is the field as a literal without indexing, complete and stateless, so that
+// an indexed field costs one copy. Its first nameForm octets are the name (a static index,
+// or the string); the rest is the value, unencoded at the end of form if the field is
+// watched.
 type entry struct {
 	offset   uint32 // of form in the arena
 	form     uint32
@@ -18,9 +18,9 @@ type entry struct {
 // value is the length of the decoded value.
 func (e *entry) value() int { return int(e.size - e.nameSize - fieldOverhead) }
 
-// appendValue puts out the value, whose text is plain. A watched one is put out
-// unencoded: the owner reads it where it stands, and the receiver is spared its
-// decoding on every call.
+// appendValue appends the value, whose text is plain. A watched value is appended
+// unencoded: the owner reads it in place, and the receiver need not decode it on every
+// call.
 func (e *entry) appendValue(dst []byte, value wireString, plain []byte) []byte {
 	return value.append(dst, plain, e.watch != 0 || e.role == roleList)
 }

@@ -2,10 +2,10 @@ package h2
 
 import "bytes"
 
-// The grammar of the three pseudo-header fields that say what a request is for.
-// Each octet is looked up in the table that all values pass anyway (octets), so
-// that the rules cost a few comparisons for a field that is spelled out, and
-// nothing for one that is indexed or a block that is remembered.
+// The grammar of the three pseudo-header fields with the target of a request. Each octet
+// is looked up in the table that all values pass anyway (octets), so that the rules cost
+// a few comparisons for a literal field, and nothing for an indexed one or a remembered
+// block.
 //
 // Source: RFC 9113 section 8.3.1, RFC 3986 sections 3.1, 3.2, 3.3 and 3.4.
 
@@ -16,16 +16,15 @@ const (
 
 	schemeOctets    = alphanumeric + "+-."
 	authorityOctets = unreserved + subDelims + "%:[]"
-	// targetOctets are those of a path and a query, and the octets that RFC 3986
+	// targetOctets are the octets of a path and a query, and those that RFC 3986
 	// leaves out but browsers write as they are, above all the brackets in
-	// "?filter[name]=x". What may end a path for one reader and not for another
-	// is not among them: space, control characters, '"', '<', '>', and "#", which
-	// begins a fragment.
+	// "?filter[name]=x". Octets that end a path for some readers are not among them:
+	// space, control characters, '"', '<', '>', and "#", which begins a fragment.
 	targetOctets = unreserved + subDelims + "%:@/?" + "[]{}|\\^`"
 )
 
-// checkTarget judges the value of :scheme, :authority or :path; all is the
-// classes of its octets together.
+// checkTarget checks the value of :scheme, :authority or :path; all is the union of the
+// classes of its octets.
 func (r role) checkTarget(value []byte, all uint8) MalformedError {
 	switch {
 	case r == roleScheme && len(value) == 0:
@@ -44,9 +43,9 @@ func (r role) checkTarget(value []byte, all uint8) MalformedError {
 	return 0
 }
 
-// isAuthority reports whether octets that may all be in one make a host with at
-// most one port: "name", "192.0.2.1:80", "[2001:db8::1]:80". There is no user in
-// front of it (RFC 9113 8.3.1). An empty one passes, as if it were not there.
+// isAuthority reports whether s, whose octets are all allowed in an authority, is a host
+// with at most one port: "name", "192.0.2.1:80", "[2001:db8::1]:80". It must not have a
+// user (RFC 9113 8.3.1). An empty one passes, as if the field were missing.
 func isAuthority(s []byte) bool {
 	port := bytes.IndexByte(s, ':')
 	if len(s) > 0 && s[0] == '[' {
@@ -75,9 +74,9 @@ const (
 	hostName      = "host"
 )
 
-// hostFault judges the host field of a request, for two receivers may go by one of
-// the two each: it names what :authority names. Without that, or with an empty one,
-// it stands alone (RFC 9113 8.3.1).
+// hostFault checks the host field of a request. It must be the same as :authority, for one
+// receiver may use the one and another the other. Without :authority, or with an empty
+// one, any host is allowed (RFC 9113 8.3.1).
 func (b *Block) hostFault() MalformedError {
 	host, _ := b.Watched(int(b.watch.host))
 	authority, found := b.Watched(int(b.watch.authority))
@@ -90,9 +89,8 @@ func (b *Block) hostFault() MalformedError {
 	return MalformedHost
 }
 
-// sameAuthority compares without regard to case, and to the port if one of the two
-// has none and the other that of http or https: who ends TLS in front may have
-// left either.
+// sameAuthority compares without regard to case. A missing port equals the default port of
+// http and of https: a proxy that ends TLS may have left either.
 // Source: RFC 3986 sections 6.2.2.1 and 6.2.3.
 func sameAuthority(a, b []byte) bool {
 	if len(a) < len(b) {
