@@ -11,23 +11,23 @@ import (
 // below for as long as it has cost too much.
 func TestShare(t *testing.T) {
 	const pause = 10 * time.Millisecond
-	s := newShare(0)
+	s := newReadCost(0)
 	now := time.Duration(0)
 	for i, step := range []struct {
 		after, took time.Duration
 		waits       bool
 	}{
 		{0, 0, true}, // nothing is known of it
-		{shareOf * (mostOwed - leastOwed), 0, true},
-		{shareOf, 0, false},
-		{pause, pause / shareOf, false}, // just its share
-		{pause, pause / shareOf, false},
-		{shareOf * leastOwed, 0, false},
+		{costPart * (mostOwed - leastOwed), 0, true},
+		{costPart, 0, false},
+		{pause, pause / costPart, false}, // just its share
+		{pause, pause / costPart, false},
+		{costPart * leastOwed, 0, false},
 		{0, leastOwed - 1, false}, // what it may cost at once after a pause
 		{0, 1, true},
 		{0, time.Hour, true}, // no more than mostOwed is owed
-		{shareOf * (mostOwed - leastOwed), 0, true},
-		{shareOf, 0, false},
+		{costPart * (mostOwed - leastOwed), 0, true},
+		{costPart, 0, false},
 	} {
 		now += step.after
 		s.charge(step.took)
@@ -54,8 +54,8 @@ func TestAnswersLeaveBeforeThoseWhoWait(t *testing.T) {
 						left = len(good.Conn.Output())
 					}
 				}
-				good.driver.(*socket).share = share{asked: h.now}
-				busy.driver.(*socket).share = newShare(h.now)
+				good.driver.(*socket).cost = readCost{asked: h.now}
+				busy.driver.(*socket).cost = newReadCost(h.now)
 				h.poller.left = 0
 				request(second, 1, testkit.End, "/give/2")
 				request(first, 1, testkit.End, "/give/1")

@@ -5,23 +5,23 @@ import (
 	"net"
 )
 
-// errNoConn is why a link is not detached whose transport is no connection.
+// errNoConn is the error of Detach for a link whose transport is not a connection.
 var errNoConn = errors.New("the transport is no connection")
 
-// detacher is a driver whose transport can be another's.
+// detacher is a driver that can give its transport away.
 type detacher interface {
-	// detach releases the transport, while the engine is fed that never had any
-	// output. With an error the transport is closed.
+	// detach releases the transport, while the engine, which has never had any output,
+	// is being fed. After an error the transport is closed.
 	detach() (net.Conn, error)
 }
 
-// Detach ends the link and returns its transport, for another protocol to be spoken
-// on it: a connection whose reads begin with first. The watcher is not told of the
-// end. Called inside of its NotHTTP2 and nowhere else, with the bytes from there.
+// Detach ends the link and returns its transport, for another protocol: a connection
+// whose reads begin with first. The watcher is not told of the end. Detach may only be
+// called inside of the watcher's NotHTTP2, with the bytes from there.
 //
 // Errors: the system has no descriptor left, or the transport is another link of the
 // shard; the link has ended as by Close.
-// Concurrency: nothing of the shard touches the connection any more.
+// Concurrency: the shard does not use the connection any more.
 func (l *Link) Detach(first []byte) (net.Conn, error) {
 	d, ok := l.driver.(detacher)
 	if !ok {
@@ -41,13 +41,13 @@ func (l *Link) Detach(first []byte) (net.Conn, error) {
 	return &begun{Conn: nc, first: first}, nil
 }
 
-// begun is a connection of which some bytes were read.
+// begun is a connection from which some bytes were read.
 //
-// Concurrency: as net.Conn, but for one Read at a time.
+// Concurrency: as net.Conn, but only one Read at a time.
 type begun struct {
 	net.Conn
 
-	first []byte // to be read before what comes
+	first []byte // the bytes that were read, for the first Reads
 }
 
 // Read implements net.Conn.
@@ -71,5 +71,5 @@ func (c *begun) CloseWrite() error {
 	return nil
 }
 
-// NetConn returns the connection below, as that of crypto/tls does.
+// NetConn returns the connection below, like NetConn of crypto/tls.
 func (c *begun) NetConn() net.Conn { return c.Conn }

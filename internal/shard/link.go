@@ -12,15 +12,14 @@ import (
 // errStopped is the reason of links that end because their shard does.
 var errStopped = errors.New("shard stopped")
 
-// ErrHandshake is the reason of a link whose peer has not begun to speak
-// HTTP/2 in time.
+// ErrHandshake is the reason of a link whose peer has not begun HTTP/2 in time.
 var ErrHandshake = errors.New("no HTTP/2 preface in time")
 
 const (
-	// linger is how long a connection that we have finished stays half-closed,
-	// so that the last frames reach a peer that is still sending: closing a
-	// socket with unread bytes would reset it and destroy them. It is also how
-	// long a peer may take nothing while output is left.
+	// linger is how long a finished connection stays half-closed, so that the last
+	// frames reach a peer that is still sending: closing a socket with unread bytes
+	// would reset it and destroy them. It is also how long a peer may take nothing
+	// while output is left.
 	linger = time.Second
 )
 
@@ -30,11 +29,11 @@ type Watcher interface {
 	LinkClosed(l *Link, reason error)
 }
 
-// driver joins a link to its transport. All methods run under the shard's lock.
+// driver connects a link with its transport. All methods run under the shard's lock.
 type driver interface {
-	flush()           // send what the engine has and the transport takes at once; may end the link
+	flush()           // send as much output as the transport takes at once; may end the link
 	progress() uint64 // bytes that the transport has taken so far
-	finish()          // no more output will come: half-close
+	finish()          // half-close: no more output will come
 	close()           // release the transport
 }
 
@@ -50,19 +49,19 @@ type Link struct {
 	caller   bool // the peer is a caller
 	watcher  Watcher
 	driver   driver
-	reason   error // why it is finishing
+	reason   error // why it ends
 	dirty    bool
 	closed   bool
 	ending   bool   // closes when its output is gone
 	finished bool   // half-closed
-	held     bool   // its driver has output that the engine is rid of
+	unsent   bool   // its driver has output that the engine does not have any more
 	broken   bool   // its peer has broken the rules and is not waited for
 	timer    Timer  // end of the linger time; before the end, of the time for a frame
 	moved    uint64 // bytes that the transport had taken when the timer was set
 }
 
-// NewLink returns a link whose transport is still to come: the engine may be
-// used at once, its output waits for Attach or Join. Called under the lock.
+// NewLink returns a link without a transport: the engine may be used at once, its output
+// waits for Attach or Join. Called under the lock.
 func (s *Shard) NewLink(cfg *h2.Config, h h2.Handler, w Watcher) *Link {
 	l := &Link{shard: s, caller: cfg.Server, watcher: w, driver: noTransport{}}
 	l.timer.Owner = l
@@ -95,8 +94,8 @@ func (l *Link) Attach(nc net.Conn) {
 	l.shard.markDirty(l)
 }
 
-// Acked returns how many bytes the peer's machine has acknowledged, and whether there
-// are some that it has not; zero where the transport does not tell.
+// Acked returns how many bytes the peer's machine has acknowledged, and whether other
+// bytes are not acknowledged yet; zero where the transport does not tell.
 func (l *Link) Acked() (total uint64, behind bool) {
 	if d, ok := l.driver.(interface{ acked() (uint64, bool) }); ok && !l.closed {
 		return d.acked()
@@ -110,9 +109,9 @@ func (l *Link) Dirty(*h2.Conn) { l.shard.markDirty(l) }
 // Closed reports whether the link has ended.
 func (l *Link) Closed() bool { return l.closed }
 
-// Finish ends the link when its output is flushed: half-close, wait for the
-// peer to do the same for at most a second, close. A peer that takes nothing of
-// the output for a second is not waited for.
+// Finish ends the link when its output is flushed: half-close, wait at most a second for
+// the peer to do the same, close. It does not wait for a peer that takes no output for a
+// second.
 func (l *Link) Finish(reason error) {
 	if l.closed || l.ending {
 		return
@@ -144,8 +143,8 @@ func (l *Link) Close(reason error) {
 	l.watcher.LinkClosed(l, l.reason)
 }
 
-// CloseFlushed ends the link now, with what its transport takes at once of what it
-// has to say. Memory takes nothing but in its turn.
+// CloseFlushed ends the link now, after sending as much output as its transport takes at
+// once. The transport memory takes nothing outside its turn.
 func (l *Link) CloseFlushed(reason error) {
 	if !l.closed {
 		l.driver.flush()
@@ -153,9 +152,9 @@ func (l *Link) CloseFlushed(reason error) {
 	l.Close(reason)
 }
 
-// writeFailed is told by a driver with a reader of its own that nothing can be
-// sent any more. What the peer said before it left counts (R4): the reader ends
-// the link when it comes to the end, at most after the linger time.
+// writeFailed is called by a driver with a separate reader when it cannot send any more.
+// The bytes that the peer sent before it left count (R4): the reader ends the link when it
+// has read them, at most after the linger time.
 func (l *Link) writeFailed(err error, now time.Duration) {
 	if l.closed {
 		return
@@ -168,8 +167,8 @@ func (l *Link) writeFailed(err error, now time.Duration) {
 	l.await(now)
 }
 
-// Expired implements Expirer: the linger time is over, or before the end it is
-// time to look whether the peer has finished what it had begun.
+// Expired implements Expirer: the linger time is over; or, before the end, the time for a
+// frame that the peer has begun.
 func (l *Link) Expired(_ *Timer, now time.Duration) {
 	if !l.ending && l.reason == nil {
 		l.failed(l.Conn.Overdue(now), nil)
@@ -185,17 +184,17 @@ func (l *Link) Expired(_ *Timer, now time.Duration) {
 
 // afterFlush half-closes a link that is ending and has nothing left to send.
 func (l *Link) afterFlush(now time.Duration) {
-	if l.ending && !l.closed && !l.finished && !l.held && l.Conn.Idle() {
+	if l.ending && !l.closed && !l.finished && !l.unsent && l.Conn.Idle() {
 		l.finished = true
 		l.await(now)
 		l.driver.finish()
 	}
 }
 
-// feed hands bytes to the engine and ends the link if it is beyond repair.
+// feed hands bytes to the engine and ends the link if the engine fails.
 func (l *Link) feed(p []byte) {
 	if l.ending {
-		return // only the end of the peer's sending is of interest
+		return // only the peer's end matters
 	}
 	l.failed(l.Conn.Feed(p, l.shard.Now()), p)
 	if l.Conn.Due() != 0 && !l.timer.Set() {
@@ -203,15 +202,15 @@ func (l *Link) feed(p []byte) {
 	}
 }
 
-// GiveUp ends the link for what its engine holds beyond its share
-// (h2.Conn.GiveUp), and reports whether there was anything.
+// GiveUp ends the link if its engine has excess memory (h2.Conn.GiveUp), and reports
+// whether it had.
 func (l *Link) GiveUp() bool {
 	err := l.Conn.GiveUp()
 	l.failed(err, nil)
 	return err != nil
 }
 
-// failed ends the link if the engine says so. p is what it was fed.
+// failed ends the link after an error of the engine, which was fed p.
 func (l *Link) failed(err error, p []byte) {
 	if err != nil && !l.closed {
 		l.tell(err, p)
@@ -219,23 +218,23 @@ func (l *Link) failed(err error, p []byte) {
 	}
 }
 
-// watchFrame winds the timer for the frame or header block that the peer has
-// begun. It is not stopped when that is finished: there is mostly another one
-// by then, and at most one look in the time that a peer has.
+// watchFrame sets the timer for the frame or header block that the peer has begun. The
+// timer is not stopped when that is finished: mostly the peer has begun another one by
+// then, and the timer fires at most once in the time that a peer has.
 func (l *Link) watchFrame() {
 	if due := l.Conn.Due(); due != 0 && !l.closed {
 		l.shard.SetTimer(&l.timer, due)
 	}
 }
 
-// stranger is a Watcher that is told of a peer that speaks something else, with all
-// bytes that were read. It may answer (h2.Conn.Raw) or Detach the link.
-type stranger interface{ NotHTTP2(l *Link, first []byte) }
+// strangerWatcher is a Watcher for peers that speak another protocol. It gets all bytes
+// that were read, and may answer (h2.Conn.Raw) or Detach the link.
+type strangerWatcher interface{ NotHTTP2(l *Link, first []byte) }
 
-// tell has the watcher know why the engine has failed.
+// tell tells the watcher why the engine has failed.
 func (l *Link) tell(err error, p []byte) {
 	if errors.Is(err, h2.ErrNotHTTP2) {
-		if w, ok := l.watcher.(stranger); ok {
+		if w, ok := l.watcher.(strangerWatcher); ok {
 			w.NotHTTP2(l, slices.Concat(l.Conn.Begun(), p))
 		}
 		return
@@ -249,7 +248,7 @@ func (l *Link) tell(err error, p []byte) {
 	}
 }
 
-// noTransport stands in until Attach or Join.
+// noTransport is the driver until Attach or Join.
 type noTransport struct{}
 
 func (noTransport) flush()           {}

@@ -2,43 +2,43 @@ package shard
 
 import "io"
 
-// What goes through memory in one turn, before others have theirs.
+// How many bytes go through memory in one turn.
 const (
 	// carriedEach is how many bytes one end of a pair sends: 256 KiB for both.
 	carriedEach = 128 << 10
 	// carriedAll is the same for all pairs of the shard together.
 	carriedAll = 1 << 20
-	// carriedOnce is how many bytes one end sends until it is the turn of the others:
-	// small calls do not wait for large ones.
+	// carriedOnce is how many bytes one end sends before the others: so small calls do not
+	// wait for large ones.
 	carriedOnce = 16 << 10
 )
 
-// carriage is what has gone through memory in one turn of a shard. Those that have
-// more than a turn allows go on in the next one, in front of what is new there.
+// carriage counts the bytes that have gone through memory in one turn of a shard. Links
+// with more bytes than a turn allows go on in the next turn, before new ones.
 type carriage struct {
-	turn uint64 // its number
+	turn uint64 // number of the turn
 	sent int    // bytes of all pairs
 }
 
-// memory joins a link to another one of the same shard: what the engine of one has
-// to say is fed to the engine of the other. There is no goroutine and no pipe, and
-// nothing ever waits there for a peer that does not read: an engine always does, and
-// what its owner does not take is bounded by the windows.
+// memory connects a link with another one of the same shard: the output of one engine is
+// fed to the other. It has no goroutine and no pipe, and never waits for a peer that does
+// not read: an engine always reads, and the windows bound the bytes that its owner does
+// not take.
 //
-// Bytes are carried in the turn alone (carry), so that no engine is fed while another
-// one is, whatever its handler does meanwhile. They are fed from a buffer that was
-// taken out of the engine: either end may be closed by what the bytes bring about.
+// Bytes are only carried in the turn (carry), so that no engine is fed while another one
+// is, whatever its handler does meanwhile. They are fed from a buffer that was taken out
+// of the engine, for the bytes may cause either end to be closed.
 type memory struct {
 	link *Link
 	peer *memory
 
-	buf     []byte // taken from the link's engine, nil: nothing is
-	off     int    // bytes of it that the peer has been fed
+	buf     []byte // taken from the link's engine; nil: nothing is taken
+	off     int    // bytes of buf that the peer has been fed
 	feeding bool
 	ended   bool // the peer sends no more, and takes nothing
 
-	turn    uint64 // of which
-	carried int    // so many bytes were
+	turn    uint64 // number of its last turn
+	carried int    // bytes carried in that turn
 }
 
 // Join makes two links each other's transport. Neither had one before. Called under
@@ -59,8 +59,8 @@ func (s *Shard) Join(a, b *Link) {
 	s.markDirty(b)
 }
 
-// carry feeds the peer with a part of what the engine has to say. The rest goes on when
-// others have had their part, as far as this turn allows, or in the next one.
+// carry feeds the peer with a part of the engine's output. The rest follows after the parts
+// of others, as far as this turn allows, or in the next turn.
 func (d *memory) carry() {
 	if d.ended {
 		d.link.Close(io.EOF)
@@ -74,13 +74,14 @@ func (d *memory) carry() {
 		return
 	}
 	d.feed(n)
-	d.link.shard.markDirty(d.link) // there may be a rest, or something new
+	d.link.shard.markDirty(d.link) // it may have a rest, or new output
 }
 
-// take reports whether there is anything to carry, and somebody to take it.
+// take takes output of the engine. It reports whether bytes have to be carried, and the
+// peer takes them.
 func (d *memory) take() bool {
 	if d.link.closed || d.ended {
-		return false // the one that has ended is marked: its turn comes
+		return false // the end that has ended is marked dirty: its turn comes
 	}
 	if d.buf == nil {
 		d.buf, d.off = d.link.Conn.Take()
@@ -97,13 +98,13 @@ func (d *memory) allowance() int {
 	return min(carriedEach-d.carried, carriedAll-c.sent)
 }
 
-// goOn has the next turn look at a link that has had its part of this one.
+// goOn makes the next turn look at a link that has had its part of this one.
 func (s *Shard) goOn(l *Link) {
 	l.dirty = true
 	s.later = append(s.later, l)
 }
 
-// feed hands the next n bytes to the peer's engine. That may close either end.
+// feed hands the next n bytes to the peer's engine, which may close either end.
 func (d *memory) feed(n int) {
 	p := d.buf[d.off : d.off+n]
 	d.off += n
@@ -122,13 +123,13 @@ func (d *memory) feed(n int) {
 	}
 }
 
-// drop gives up what was taken and is not carried yet.
+// drop gives up the bytes that were taken and not carried.
 func (d *memory) drop() {
 	d.link.shard.pool.Put(d.buf)
 	d.buf = nil
 }
 
-// end tells the peer that nothing more comes.
+// end tells the peer that no more bytes come.
 func (d *memory) end() {
 	d.peer.ended = true
 	d.link.shard.markDirty(d.peer.link)

@@ -10,23 +10,23 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// pollBatch is how many sockets one look at the kernel's list may bring; with
+// pollBatch is how many sockets one look at the kernel's list may return; with
 // pollLooks it bounds how many are read while the shard's lock is held.
 const pollBatch = 64
 
-// pollLooks is how often one turn looks for sockets that are ready before it
-// sends. Nothing is waited for: a look that finds nothing is the last.
+// pollLooks is how often one turn looks for ready sockets before it sends. It does not
+// wait: a look that finds nothing is the last.
 const pollLooks = 4
 
-// readOnTime is what the sockets that are read in turn may take of one turn of all.
+// readOnTime is the part of one turn for the sockets that wait to be read (poller.unread).
 const readOnTime = time.Millisecond
 
 // poller waits for the sockets of a shard: one epoll instance and one
 // goroutine for all of them, so that an idle connection costs no stack.
 //
-// It waits by the runtime's own poller, to which an epoll instance is a
-// descriptor like any other; sockets are registered edge-triggered, so that a
-// socket that was read empty costs no second look.
+// It waits by the runtime's own poller, for which an epoll instance is a descriptor
+// like any other; sockets are registered edge-triggered, so that a socket that was read
+// empty costs no second look.
 //
 // Life: made for the first socket, ended by stop.
 // Concurrency: guarded by the shard's lock, but for run.
@@ -36,7 +36,7 @@ type poller struct {
 	file    *os.File
 	done    chan struct{} // closed when run has ended
 	sockets []*socket     // by descriptor
-	unread  []*socket     // had more than they could be read in their turn
+	unread  []*socket     // sockets that have more bytes than were read
 	spare   []*socket
 	left    time.Duration // of readOnTime in this turn
 	events  [pollBatch]unix.EpollEvent
@@ -48,10 +48,9 @@ func newPoller(s *Shard) *poller {
 	if err != nil {
 		return nil
 	}
-	// What makes os.File wait by the runtime's poller; epoll_wait itself is
-	// never told to wait.
+	// With this os.File waits by the runtime's poller; epoll_wait itself never waits.
 	if err := unix.SetNonblock(fd, true); err != nil {
-		_ = unix.Close(fd) // nothing was written
+		_ = unix.Close(fd) // it was never used
 		return nil
 	}
 	p := &poller{shard: s, fd: fd, file: os.NewFile(uintptr(fd), "epoll"), done: make(chan struct{})}
@@ -59,7 +58,7 @@ func newPoller(s *Shard) *poller {
 	return p
 }
 
-// run handles what is ready until the poller is stopped.
+// run handles ready sockets until the poller is stopped.
 func (p *poller) run() {
 	defer close(p.done)
 	raw, err := p.file.SyscallConn()
@@ -80,8 +79,8 @@ func (p *poller) stop() {
 	<-p.done
 }
 
-// round reads every socket that is ready, then sends what came of it. It
-// reports whether more is ready already.
+// round reads all ready sockets, then sends the resulting output. It reports whether
+// more sockets are ready already.
 func (p *poller) round() (more bool) {
 	s := p.shard
 	s.Lock()
@@ -94,10 +93,9 @@ func (p *poller) round() (more bool) {
 	return more
 }
 
-// look reads the sockets that are ready, and those that became ready meanwhile,
-// as long as there are any and for so many looks: what they bring leaves in the
-// same sends. Those that wait in turn come behind. It reports whether there may be
-// more.
+// look reads the ready sockets, and those that became ready meanwhile, for at most
+// pollLooks looks, so that their output leaves in the same sends. The waiting sockets
+// (unread) come after them. It reports whether more may be ready.
 func (p *poller) look() (more bool) {
 	late := p.left <= 0
 	p.left = readOnTime
@@ -106,7 +104,7 @@ func (p *poller) look() (more bool) {
 		for i := range p.events[:n] {
 			p.tell(&p.events[i])
 		}
-		if late { // what others wait for does not wait for that again
+		if late { // the last turn used up readOnTime: do not delay output again
 			p.shard.sendEarly()
 			late = false
 		}
@@ -119,7 +117,7 @@ func (p *poller) look() (more bool) {
 	return more
 }
 
-// wait asks which sockets are ready, without waiting.
+// wait asks for ready sockets, without waiting.
 func (p *poller) wait() int {
 	for {
 		n, _, errno := syscall.RawSyscall6(syscall.SYS_EPOLL_PWAIT, uintptr(p.fd), uintptr(unsafe.Pointer(&p.events[0])), pollBatch, 0, 0, 0)
@@ -132,17 +130,16 @@ func (p *poller) wait() int {
 	}
 }
 
-// tell hands an event to its socket. One that was closed by an event in front
-// of this one is gone from the table; its number cannot be in use again, for
-// that takes the shard's lock.
+// tell hands an event to its socket. A socket that an earlier event closed is not in the
+// table any more; its number cannot be in use again, for that takes the shard's lock.
 func (p *poller) tell(e *unix.EpollEvent) {
 	if d := p.sockets[e.Fd]; d != nil {
 		d.ready(e.Events)
 	}
 }
 
-// readOn goes on with sockets that had more than their turn, and those that have used
-// up their share, in turn: all of them together get readOnTime of a turn.
+// readOn reads, one after the other, the waiting sockets: those with more bytes than were
+// read, and those that have cost too much. Together they get readOnTime of a turn.
 func (p *poller) readOn() {
 	list, done := p.unread, 0
 	p.unread = p.spare[:0]
@@ -154,7 +151,7 @@ func (p *poller) readOn() {
 		d.read()
 		p.left -= p.shard.clock() - began
 	}
-	again := p.unread // behind those that have not had theirs
+	again := p.unread // they come after the sockets that were not read now
 	p.unread = append(list[:0], list[done:]...)
 	p.unread = append(p.unread, again...)
 	clear(again)
@@ -163,7 +160,7 @@ func (p *poller) readOn() {
 }
 
 const (
-	// pollEnd comes with whatever a socket without any further bytes has left.
+	// pollEnd are the events at the end of a socket.
 	pollEnd  = unix.EPOLLRDHUP | unix.EPOLLHUP | unix.EPOLLERR
 	pollRead = unix.EPOLLIN | unix.EPOLLRDHUP | unix.EPOLLET
 )
@@ -181,8 +178,8 @@ func (p *poller) add(d *socket) error {
 	return nil
 }
 
-// await has the socket told when it takes more (EPOLLOUT), or not any more.
-// Otherwise a Unix socket would tell so whenever its peer has read.
+// await sets whether the socket gets an event when it takes more (EPOLLOUT). It is only
+// set while needed: a Unix socket would report that whenever its peer has read.
 func (p *poller) await(d *socket, writable bool) error {
 	e := unix.EpollEvent{Events: pollRead, Fd: int32(d.fd)}
 	if writable {
@@ -191,9 +188,8 @@ func (p *poller) await(d *socket, writable bool) error {
 	return unix.EpollCtl(p.fd, unix.EPOLL_CTL_MOD, d.fd, &e)
 }
 
-// remove forgets a socket that is about to be closed. A child process between
-// fork and exec may keep it open for a moment: without this it would go on to
-// be reported.
+// remove removes a socket that is about to be closed. A child process between fork and
+// exec may keep it open for a moment: without this it would still be reported.
 func (p *poller) remove(d *socket) {
 	p.sockets[d.fd] = nil
 	_ = unix.EpollCtl(p.fd, unix.EPOLL_CTL_DEL, d.fd, nil) // it is registered

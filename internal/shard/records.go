@@ -6,22 +6,22 @@ import (
 	"time"
 )
 
-// records is what crypto/tls reads from and writes to: a connection, and from when a
-// socket of the poller drives it that socket, and memory for what is to be sent.
+// records is the transport below crypto/tls: a connection; or, once a socket of the
+// poller drives it, that socket for reads, and memory for writes.
 //
 // Concurrency: as net.Conn, and guarded by the shard's lock once it has a socket.
 type records struct {
 	net.Conn
 
 	tls   *tls.Conn
-	read  func(p []byte) (int, error) // of the poller's socket; nil: there is none
+	read  func(p []byte) (int, error) // reads the poller's socket; nil without one
 	first []byte                      // to be read before that
 	out   []byte                      // to be sent
 	sent  uint64
 }
 
-// Secure returns the server's end of TLS over a connection. When its handshake is over,
-// Attach drives it as it does the connection itself, where that is a socket.
+// Secure returns the server's end of TLS over a connection. After its handshake, Attach
+// drives it like the connection below, if that is a socket.
 func Secure(nc net.Conn, config *tls.Config) *tls.Conn {
 	r := &records{Conn: nc}
 	r.tls = tls.Server(r, config)
@@ -50,7 +50,7 @@ func (r *records) Write(p []byte) (int, error) {
 	return r.Conn.Write(p)
 }
 
-// SetWriteDeadline implements net.Conn. Memory has none.
+// SetWriteDeadline implements net.Conn. Writes to memory need no deadline.
 func (r *records) SetWriteDeadline(t time.Time) error {
 	if r.read != nil {
 		return nil
@@ -66,5 +66,5 @@ func (r *records) CloseWrite() error {
 	return nil
 }
 
-// NetConn returns the connection below, as that of crypto/tls does.
+// NetConn returns the connection below, like NetConn of crypto/tls.
 func (r *records) NetConn() net.Conn { return r.Conn }

@@ -11,18 +11,19 @@ import (
 	"time"
 )
 
-// sealedAtOnce is how many bytes the engine has to say are encrypted at a time: two records.
+// sealedAtOnce is how many bytes of the engine's output are encrypted at a time: two
+// records.
 const sealedAtOnce = 2 * streamBuffer
 
-// mostHeld is how much may wait to be sent: beyond what was sealed at once there are answers
-// of crypto/tls to a peer that asks for new keys, and does not read.
-const mostHeld = 2 * sealedAtOnce
+// mostUnsent is how many encrypted bytes may wait to be sent: one sealedAtOnce, and answers
+// of crypto/tls to a peer that asks for new keys and does not read.
+const mostUnsent = 2 * sealedAtOnce
 
-// errHeld is the reason of a link whose peer has so many answers to read.
-var errHeld = errors.New("answers of TLS that its peer does not read")
+// errUnsent is the reason of a link with more unsent bytes.
+var errUnsent = errors.New("answers of TLS that its peer does not read")
 
-// recordsOf returns what is below a connection that Secure has made and that has shaken
-// hands, and the connection below that with the bytes of it that were read.
+// recordsOf returns the records of a connection from Secure after its handshake, and the
+// connection below with the bytes that were read from it.
 func recordsOf(nc net.Conn) (r *records, below net.Conn, first []byte) {
 	if t, ok := nc.(*tls.Conn); ok && t.ConnectionState().HandshakeComplete {
 		r, _ = t.NetConn().(*records)
@@ -36,15 +37,16 @@ func recordsOf(nc net.Conn) (r *records, below net.Conn, first []byte) {
 	return r, r.Conn, nil
 }
 
-// Run implements Task: what came behind the handshake may be all that comes.
+// Run implements Task: it reads bytes that came with the handshake, for which the socket
+// may never become ready.
 func (d *socket) Run(time.Duration) {
 	if !d.link.closed {
 		d.read()
 	}
 }
 
-// readOpened is readOnce of records. What does not fit the time of a read stays with
-// crypto/tls, decrypted.
+// readOpened is readOnce for records. Bytes beyond one read stay with crypto/tls,
+// decrypted.
 func (d *socket) readOpened() (n int, more bool) {
 	l, s := d.link, d.link.shard
 	if s.plain == nil {
@@ -55,10 +57,10 @@ func (d *socket) readOpened() (n int, more bool) {
 		l.feed(s.plain[:n])
 	}
 	switch {
-	case l.closed: // and perhaps another's
+	case l.closed: // perhaps detached
 		return n, false
-	case len(d.records.out) > mostHeld:
-		l.Close(errHeld)
+	case len(d.records.out) > mostUnsent:
+		l.Close(errUnsent)
 		return n, false
 	case err == nil:
 		return n, true
@@ -70,8 +72,8 @@ func (d *socket) readOpened() (n int, more bool) {
 	return n, false
 }
 
-// readSealed reads for crypto/tls. That there is nothing now is an error that it takes
-// for temporary: it goes on where it is.
+// readSealed reads for crypto/tls. Without bytes it returns an error that crypto/tls takes
+// as temporary, so that it goes on later.
 func (d *socket) readSealed(p []byte) (int, error) {
 	if d.drained {
 		return 0, os.ErrDeadlineExceeded
@@ -84,13 +86,13 @@ func (d *socket) readSealed(p []byte) (int, error) {
 	case err == nil:
 		return 0, io.EOF
 	case errors.Is(err, syscall.EAGAIN):
-		d.ended, d.drained = false, true // an end that is not one for reading
+		d.ended, d.drained = false, true // only the other direction has ended
 		return 0, os.ErrDeadlineExceeded
 	}
 	return 0, err
 }
 
-// output is what the socket is to be sent next.
+// output returns the bytes to send next.
 func (d *socket) output() []byte {
 	p, r, s := d.link.Conn.Output(), d.records, d.link.shard
 	if r == nil {
@@ -99,12 +101,12 @@ func (d *socket) output() []byte {
 	if len(r.out) == 0 && len(p) > 0 {
 		p = p[:min(len(p), sealedAtOnce)]
 		r.out = s.sealed[:0]
-		_, _ = r.tls.Write(p) // fails when TLS has ended, which reading tells
+		_, _ = r.tls.Write(p) // fails after TLS has ended; reading reports that
 		s.sealed = r.out[:0]
 		d.link.Conn.Sent(len(p))
 	}
 	if len(r.out) == 0 {
-		r.out = nil // the next has no part of the shard's
+		r.out = nil // release the shard's scratch buffer
 	}
 	return r.out
 }
@@ -120,15 +122,15 @@ func (d *socket) sent(n int) {
 	r.out = r.out[n:]
 }
 
-// keep has the output stay that was sealed and not sent.
-func (d *socket) keep() {
+// keepUnsent copies the output that was encrypted and not sent.
+func (d *socket) keepUnsent() {
 	if r := d.records; r != nil {
 		r.out = bytes.Clone(r.out)
-		d.link.held = true
+		d.link.unsent = true
 	}
 }
 
-// sayEnd has the peer of TLS know that nothing more comes, if it takes that at once.
+// sayEnd tells the peer of TLS that no more bytes come, if the socket takes that at once.
 func (d *socket) sayEnd() {
 	if r := d.records; r != nil {
 		_ = r.tls.CloseWrite()
@@ -139,7 +141,7 @@ func (d *socket) sayEnd() {
 	}
 }
 
-// give makes an ordinary connection of TLS over a socket that is another's.
+// give makes an ordinary TLS connection over a socket that was detached.
 func (r *records) give(nc net.Conn) net.Conn {
 	r.Conn, r.read = nc, nil
 	return r.tls

@@ -3,21 +3,21 @@
 //
 // Start from Shard and Link. How it works by default:
 //
-//  1. One goroutine per shard waits for all sockets (poller, by epoll). It reads
-//     those that are ready, under the shard's lock, into the one read buffer of
-//     the shard. An idle connection holds no buffer and no stack.
-//  2. Whatever the engine wants to send stays in its output buffer until
-//     everything that was ready has been read; then each connection has one
-//     send. The number of sends decides what a relay costs.
-//  3. Other goroutines hand work in with Post, or by Lock and Unlock. The
-//     flusher, the other goroutine of the shard, sees to that and to timers
-//     where the poller is not at it anyway. A shard never takes another shard's
-//     lock (R23).
+//  1. One goroutine per shard waits for all sockets (poller, by epoll). It reads the
+//     ready ones, under the shard's lock, into the one read buffer of the shard. An
+//     idle connection has no buffer and no stack.
+//  2. All output stays in the buffers of the engines until all ready sockets have been
+//     read; then each connection has one send. The number of sends decides the cost of
+//     a relay.
+//  3. Other goroutines hand work in with Post, or by Lock and Unlock. The flusher, the
+//     other goroutine of the shard, does that work and the timers when the poller is
+//     not running anyway. A shard never takes another shard's lock (R23).
 //
-// Three drivers join a Link to its transport: raw sockets (TCP and Unix, on Linux,
-// no system call beyond one read and one send), with or without TLS (Secure); any other net.Conn (R22), which has
-// goroutines of its own and shares the flusher; and memory, which joins two links of
-// the shard (Join): what one engine writes feeds the other, in the turn.
+// Three drivers connect a Link with its transport: raw sockets (TCP and Unix, on Linux,
+// no system call beyond one read and one send), with or without TLS (Secure); any other
+// net.Conn (R22), with separate goroutines and the same flusher; and memory, which
+// connects two links of the shard (Join): the output of one engine is fed to the other,
+// in the turn.
 package shard
 
 import (
@@ -29,8 +29,8 @@ import (
 	"github.com/cabrank/cabrank/internal/h2"
 )
 
-// readBuffer is the size of a shard's read buffer: large frames want several
-// of them in one read, and there is one per shard, not per connection.
+// readBuffer is the size of a shard's read buffer: one read should have several large
+// frames, and the buffer exists once per shard, not per connection.
 const readBuffer = 256 << 10
 
 // Task is work for a shard, posted by another goroutine. Run is called under
@@ -54,18 +54,18 @@ type Shard struct {
 	pool    *h2.Pool
 	block   h2.Block // scratch for header blocks
 	buf     []byte
-	plain   *[streamBuffer]byte // scratch for what records say; nil: there were none
+	plain   *[streamBuffer]byte // scratch for decrypted bytes; nil before the first
 	sealed  []byte              // scratch for records
 	links   map[*Link]struct{}
 	dirty   []*Link
-	later   []*Link // dirty, and to go on in the next turn
+	later   []*Link // dirty links that go on in the next turn
 	wheel   wheel
-	armed   time.Duration // when alarm will ring, 0: not set
+	armed   time.Duration // when alarm will fire, 0: not set
 	alarm   *time.Timer
 	awake   bool // a token is in wake, or a turn is under way
 	trim    Timer
 	stopped bool
-	poller  *poller // of raw sockets, made for the first one
+	poller  *poller // for raw sockets, made for the first one
 
 	carriage carriage
 
@@ -74,7 +74,7 @@ type Shard struct {
 }
 
 // inbox holds tasks of other goroutines. Its length is bounded by what can be
-// posted: one grant per waiting call and a few events per connection.
+// posted: one notice per waiting call and a few events per connection.
 type inbox struct {
 	mu    sync.Mutex
 	tasks []Task
@@ -115,7 +115,7 @@ func (g *Group) New() *Shard {
 	return s
 }
 
-// Lock enters the shard from a goroutine of the caller's.
+// Lock enters the shard from another goroutine.
 func (s *Shard) Lock() {
 	s.check.before(s)
 	s.mu.Lock()
@@ -123,7 +123,7 @@ func (s *Shard) Lock() {
 	s.now = s.clock()
 }
 
-// Unlock leaves the shard and has the flusher see to what was done.
+// Unlock leaves the shard and wakes the flusher for new output.
 func (s *Shard) Unlock() {
 	s.wakeIfNeeded()
 	s.leave()
@@ -134,12 +134,11 @@ func (s *Shard) leave() {
 	s.mu.Unlock()
 }
 
-// Now is the monotonic time since the process began, as of the moment at which
-// the lock was taken: one look at the clock for everything that one read
-// brought. Used under the lock.
+// Now is the monotonic time since the process began, at the moment at which the lock was
+// taken: one look at the clock for all bytes of one read. Used under the lock.
 func (s *Shard) Now() time.Duration { return s.now }
 
-// clock is what time it is on the clock of Now.
+// clock reads the clock of Now.
 func (s *Shard) clock() time.Duration { return time.Since(s.start) }
 
 // Pool returns the shard's buffers; used under the lock.
@@ -149,7 +148,7 @@ func (s *Shard) Pool() *h2.Pool { return s.pool }
 func (s *Shard) Block() *h2.Block { return &s.block }
 
 // Post hands a task in. It may be called from anywhere, also under the lock of
-// another shard; the task runs soon after, in the order of posting.
+// another shard; tasks run soon after, in the order of posting.
 func (s *Shard) Post(t Task) {
 	s.inbox.mu.Lock()
 	s.inbox.tasks = append(s.inbox.tasks, t)
@@ -159,7 +158,7 @@ func (s *Shard) Post(t Task) {
 	}
 }
 
-// nudge has the flusher run soon.
+// nudge makes the flusher run soon.
 func (s *Shard) nudge() {
 	select {
 	case s.wake <- struct{}{}:
@@ -174,13 +173,13 @@ func (s *Shard) wakeIfNeeded() {
 	}
 }
 
-// flusher takes a turn whenever it is woken: for those who come from outside,
-// for timers, and for transports that are not the poller's.
+// flusher takes a turn whenever it is woken: for other goroutines, for timers, and for
+// transports outside the poller.
 func (s *Shard) flusher() {
 	defer close(s.done)
 	for range s.wake {
-		// Step back once, so that the poller and the readers of other transports
-		// that are ready go first: what they produce leaves in the same sends.
+		// Yield once, so that the poller and the readers of other transports that are
+		// ready go first: their output leaves in the same sends.
 		runtime.Gosched()
 		s.Lock()
 		s.begin()
@@ -193,14 +192,14 @@ func (s *Shard) flusher() {
 	}
 }
 
-// begin begins a turn: until its end nobody need be woken.
+// begin begins a turn: until its end the flusher need not be woken.
 func (s *Shard) begin() {
 	s.awake = true
 	s.turning.Store(true)
 }
 
-// turn runs posted tasks and expired timers, then sends what all connections
-// have to say, and ends the turn.
+// turn runs posted tasks and expired timers, then sends the output of all connections,
+// and ends the turn.
 func (s *Shard) turn() {
 	now := s.Now()
 	s.runTasks(now)
@@ -209,9 +208,9 @@ func (s *Shard) turn() {
 	s.setTrim(now)
 	s.setAlarm(now)
 	s.awake = false
-	s.wakeIfNeeded() // for what goes on in the next turn
+	s.wakeIfNeeded() // for links that go on in the next turn
 	s.turning.Store(false)
-	if s.inbox.waiting() { // posted after runTasks has looked, by somebody who relied on it
+	if s.inbox.waiting() { // posted after runTasks, when turning was true
 		s.nudge()
 	}
 }
@@ -232,9 +231,8 @@ func (s *Shard) runTasks(now time.Duration) {
 	s.inbox.mu.Unlock()
 }
 
-// flush sends until no connection has anything left that its socket takes. A
-// send may give room to streams that then write on other connections, hence
-// the loop.
+// flush sends until no connection has output left that its socket takes. A send may make
+// room for streams that then write on other connections, hence the loop.
 func (s *Shard) flush(now time.Duration) {
 	s.carriage = carriage{turn: s.carriage.turn + 1}
 	if fresh := s.dirty; len(s.later) > 0 {
@@ -256,17 +254,16 @@ func (s *Shard) flush(now time.Duration) {
 	s.dirty = s.dirty[:0]
 }
 
-// muchOutput is what a connection sends at once after a long read, without
-// waiting for what other reads may add: a send of this size gains little from
-// company, and buffers stay small enough for the processor's cache.
+// muchOutput is from how much output on a connection sends at once after a long read,
+// without waiting for the output of other reads: a send of this size gains little from
+// more, and buffers stay small enough for the processor's cache.
 const muchOutput = 32 << 10
 
-// flushMuch sends for the connections that have much to send; they stay on the
-// list of the turn.
+// flushMuch sends for the connections with much output; they stay on the list of the
+// turn.
 func (s *Shard) flushMuch() { s.flushFrom(muchOutput) }
 
-// sendEarly runs posted tasks and sends before the turn ends, for the connections that
-// have anything to send.
+// sendEarly runs posted tasks and sends all output before the turn ends.
 func (s *Shard) sendEarly() {
 	s.runTasks(s.now)
 	s.flushFrom(1)
@@ -280,7 +277,7 @@ func (s *Shard) flushFrom(least int) {
 	}
 }
 
-// markDirty has the turn that runs, or the next one, look at the link.
+// markDirty makes the running turn, or the next one, look at the link.
 func (s *Shard) markDirty(l *Link) {
 	if l.dirty || l.closed {
 		return
@@ -289,7 +286,7 @@ func (s *Shard) markDirty(l *Link) {
 	s.dirty = append(s.dirty, l)
 }
 
-// SetTimer has t.Owner told at the given time, not before, at most about a
+// SetTimer makes t expire at the given time, never earlier, and at most about a
 // millisecond later. A timer that is already set is moved.
 func (s *Shard) SetTimer(t *Timer, at time.Duration) {
 	s.wheel.set(t, at)
@@ -298,7 +295,7 @@ func (s *Shard) SetTimer(t *Timer, at time.Duration) {
 	}
 }
 
-// StopTimer takes the timer back; it does nothing if it is not set.
+// StopTimer stops a timer; it does nothing if the timer is not set.
 func (s *Shard) StopTimer(t *Timer) { s.wheel.stop(t) }
 
 func (s *Shard) arm(at, now time.Duration) {
@@ -306,10 +303,10 @@ func (s *Shard) arm(at, now time.Duration) {
 	s.alarm.Reset(max(at-now, 0))
 }
 
-// setAlarm winds the runtime's timer for the next event of the wheel.
+// setAlarm sets the runtime's timer for the next event of the wheel.
 func (s *Shard) setAlarm(now time.Duration) {
 	if s.armed > now {
-		return // it will ring, and the wheel is looked at again
+		return // the alarm will fire, and then the wheel is checked again
 	}
 	s.armed = 0
 	if next := s.wheel.next(); next != 0 {
@@ -317,10 +314,10 @@ func (s *Shard) setAlarm(now time.Duration) {
 	}
 }
 
-// trimEvery is how long a buffer is kept that nobody needs.
+// trimEvery is how long an unused buffer is kept.
 const trimEvery = time.Second
 
-// setTrim has the pool looked at as long as it keeps anything.
+// setTrim makes the pool be trimmed as long as it keeps buffers.
 func (s *Shard) setTrim(now time.Duration) {
 	if !s.trim.Set() && s.pool.Keeps() {
 		s.SetTimer(&s.trim, now+trimEvery)
@@ -330,9 +327,9 @@ func (s *Shard) setTrim(now time.Duration) {
 // Expired implements Expirer for the timer of the shard itself.
 func (s *Shard) Expired(*Timer, time.Duration) { s.pool.Trim() }
 
-// Stop closes every connection and ends the flusher. It returns when nothing
-// of the shard runs any more, but for the goroutines of stream drivers, which
-// notice that their connection is closed.
+// Stop closes every connection and ends the flusher. It returns when the shard has ended,
+// except for the goroutines of stream drivers, which end when they notice that their
+// connection is closed.
 func (s *Shard) Stop() {
 	s.Lock()
 	if s.stopped {

@@ -11,17 +11,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What one connection may cost in one turn, before others have theirs.
+// What one connection may cost in one turn.
 const (
 	readBytes = 4 * readBuffer
 	readTime  = 250 * time.Microsecond
-	// firstRead is what the first read of a connection brings: nothing is known yet
-	// of how long its bytes take.
+	// firstRead is the size of a connection's first read: it is not known yet how long its
+	// bytes take.
 	firstRead = 4 << 10
-	// leastRead is the least that a read brings.
+	// leastRead is the least size of a read.
 	leastRead = 1 << 10
-	// mostOfCaller is the most that a read of a caller's connection brings. What
-	// follows cheap bytes may take a hundred times longer than they do.
+	// mostOfCaller is the largest size of a read of a caller's connection: the bytes after
+	// cheap ones may take a hundred times longer.
 	mostOfCaller = 64 << 10
 )
 
@@ -34,16 +34,16 @@ type socket struct {
 	poller  *poller
 	fd      int
 	blocked bool // the socket takes no more; its poller will tell when it does
-	unread  bool // it is in the poller's list of that name
+	unread  bool // it is in poller.unread
 	most    int  // bytes of its next read
-	ended   bool // the peer has sent its last byte; what there is leads to the end
-	share   share
-	records *records // of TLS; nil: none
-	drained bool     // there is nothing more for them to read, until the poller tells
+	ended   bool // the peer has sent its last byte, which may not be read yet
+	cost    readCost
+	records *records // of TLS; nil without TLS
+	drained bool     // records have read all bytes, until the next event
 }
 
-// newSocket takes over the descriptor of nc; nil if nc is no socket, or there
-// are no descriptors left. Called under the lock.
+// newSocket takes over the descriptor of nc; nil if nc is not a socket, or no descriptor
+// is left. Called under the lock.
 func newSocket(l *Link, nc net.Conn) *socket {
 	r, nc, first := recordsOf(nc)
 	var sc syscall.Conn
@@ -63,12 +63,12 @@ func newSocket(l *Link, nc net.Conn) *socket {
 	if fd < 0 {
 		return nil
 	}
-	d := &socket{link: l, poller: p, fd: fd, most: firstRead, share: newShare(l.shard.now)}
+	d := &socket{link: l, poller: p, fd: fd, most: firstRead, cost: newReadCost(l.shard.now)}
 	if err := p.add(d); err != nil {
-		_ = unix.Close(fd) // nc is still there
+		_ = unix.Close(fd) // nc is still open
 		return nil
 	}
-	_ = nc.Close() // of the two descriptors ours is left
+	_ = nc.Close() // fd stays open
 	if r != nil {
 		r.read, r.first, d.records = d.readSealed, first, r
 		l.shard.Post(d)
@@ -76,8 +76,8 @@ func newSocket(l *Link, nc net.Conn) *socket {
 	return d
 }
 
-// duplicate returns another descriptor of the same socket, -1 if it cannot be
-// had. It is non-blocking like the first.
+// duplicate returns another descriptor of the same socket, -1 after an error. It is
+// non-blocking like the first.
 func duplicate(sc syscall.Conn) int {
 	fd := -1
 	raw, err := sc.SyscallConn()
@@ -95,7 +95,7 @@ func duplicate(sc syscall.Conn) int {
 	return fd
 }
 
-// sockets returns the shard's poller, nil if there can be none.
+// sockets returns the shard's poller, nil if it cannot be made.
 func (s *Shard) sockets() *poller {
 	if s.poller == nil {
 		s.poller = newPoller(s)
@@ -103,7 +103,7 @@ func (s *Shard) sockets() *poller {
 	return s.poller
 }
 
-// ready is told by the poller what the socket is ready for.
+// ready handles the events of the socket.
 func (d *socket) ready(events uint32) {
 	if events&pollEnd != 0 {
 		d.ended = true
@@ -124,26 +124,25 @@ func (d *socket) ready(events uint32) {
 	}
 }
 
-// waits reports whether the socket is read in turn with others that have used up
-// their share. What a worker sends is for many callers, and does not wait.
+// waits reports whether the socket has to wait with others that have cost too much. Bytes
+// of a worker are for many callers, and do not wait.
 func (d *socket) waits() bool {
-	used := d.share.usedUp(d.link.shard.now)
+	used := d.cost.usedUp(d.link.shard.now)
 	return d.link.caller && (used || d.unread)
 }
 
-// leaveUnread sees to a peer that has broken the rules. It has a second to take what
-// it is told, and what it sends fills the system's buffers alone: one that goes on
-// sending as fast as it can would have the core for just that second.
+// leaveUnread handles a peer that has broken the rules. The peer has a second to read the
+// answer; meanwhile its bytes only fill the system's buffers, for a peer that sends as fast
+// as it can would otherwise have the core for that second.
 func (d *socket) leaveUnread() {
 	if d.ended {
 		d.link.Close(io.EOF)
 	}
 }
 
-// read takes what the socket has, for so many bytes and so long. A read that does
-// not fill the buffer has emptied the socket, and the second one, which would only
-// say so, is saved, unless the peer's end is behind it: of that there is no further
-// event.
+// read reads the socket, up to readBytes and readTime. A read that does not fill the buffer
+// has emptied the socket, and a second one is not needed, unless the peer's end follows:
+// for that no other event comes.
 func (d *socket) read() {
 	s := d.link.shard
 	bytes, spent, more := 0, time.Duration(0), true
@@ -158,7 +157,7 @@ func (d *socket) read() {
 		more = again && !d.link.closed
 		bytes, spent = bytes+n, spent+took
 	}
-	d.share.charge(spent)
+	d.cost.charge(spent)
 	switch {
 	case d.link.broken && !d.link.closed:
 		d.leaveUnread()
@@ -167,7 +166,7 @@ func (d *socket) read() {
 	}
 }
 
-// readLater has the poller go on with the socket when others have had their turn.
+// readLater makes the poller go on with the socket after others.
 func (d *socket) readLater() {
 	if !d.unread {
 		d.unread = true
@@ -175,10 +174,9 @@ func (d *socket) readLater() {
 	}
 }
 
-// learn has the next read bring as many bytes as can be handled in readTime: how long
-// they take depends on what is in them, and a peer may send such as take a thousand
-// times longer than others. A few bytes tell nothing: the system may just have been
-// busy.
+// learn sets the size of the next read to as many bytes as can be handled in readTime: the
+// time depends on their content, and a peer may send bytes that take a thousand times
+// longer than others. A few bytes tell nothing: the system may just have been busy.
 func (d *socket) learn(n int, took time.Duration) {
 	if n < leastRead {
 		return
@@ -192,7 +190,7 @@ func (d *socket) learn(n int, took time.Duration) {
 	}
 }
 
-// bound is the most that a read brings.
+// bound is the largest size of a read.
 func (d *socket) bound() int {
 	if d.records != nil {
 		return streamBuffer
@@ -203,8 +201,8 @@ func (d *socket) bound() int {
 	return readBuffer
 }
 
-// readOnce reads once and returns how many bytes there were, and whether there may be
-// more: if as many as there was room for, or the peer's end is behind them.
+// readOnce reads once and returns how many bytes came, and whether more may follow: if the
+// buffer is full, or the peer's end follows.
 func (d *socket) readOnce() (n int, more bool) {
 	l := d.link
 	if l.closed {
@@ -222,7 +220,7 @@ func (d *socket) readOnce() (n int, more bool) {
 	case err == nil:
 		l.Close(io.EOF)
 	case errors.Is(err, syscall.EAGAIN):
-		d.ended = false // an end that is not one for reading
+		d.ended = false // only the other direction has ended
 	default:
 		l.Close(err)
 	}
@@ -242,8 +240,8 @@ func (d *socket) flush() {
 	}
 }
 
-// write sends what the socket takes, and has the poller tell when it takes
-// more.
+// write sends as much as the socket takes, and then asks the poller for an event when it
+// takes more.
 func (d *socket) write() {
 	for p := d.output(); len(p) > 0 && !d.link.closed; p = d.output() {
 		n, err := sysWrite(d.fd, p)
@@ -262,8 +260,8 @@ func (d *socket) write() {
 	}
 }
 
-// writeFailed ends the link. What the peer said before it left counts: an
-// answer, or a GOAWAY that tells which calls it has not looked at (R4).
+// writeFailed ends the link. It first reads what the peer sent before it left: an answer,
+// or a GOAWAY that tells which calls it has not handled (R4).
 func (d *socket) writeFailed(err error) {
 	d.most, d.drained = readBuffer, false
 	for range 4 {
@@ -275,21 +273,21 @@ func (d *socket) writeFailed(err error) {
 }
 
 func (d *socket) block() {
-	d.keep()
+	d.keepUnsent()
 	if d.blocked {
 		return
 	}
 	d.blocked = true
 	if err := d.poller.await(d, true); err != nil {
-		d.link.Close(err) // out of kernel memory: nobody would ever write the rest
+		d.link.Close(err) // out of kernel memory: the rest would never be written
 	}
 }
 
 // writeOn goes on when a socket that was full takes more.
 func (d *socket) writeOn() {
-	d.link.held = false
+	d.link.unsent = false
 	d.write()
-	if d.link.closed || d.link.held || len(d.link.Conn.Output()) > 0 {
+	if d.link.closed || d.link.unsent || len(d.link.Conn.Output()) > 0 {
 		return
 	}
 	d.blocked = false
@@ -308,12 +306,12 @@ func (d *socket) finish() {
 func (d *socket) close() {
 	d.sayEnd()
 	d.poller.remove(d)
-	_ = unix.Close(d.fd) // there is nothing to be done about an error
+	_ = unix.Close(d.fd) // an error would change nothing
 }
 
-// detach makes an ordinary connection of the socket, which has another descriptor.
-// The poller forgets the old one first: the socket stays open, and its events would
-// come under a number that is soon another's.
+// detach makes an ordinary connection of the socket, with another descriptor. The old one
+// is removed from the poller first: the socket stays open, and its events would come under
+// a number that another socket may soon have.
 func (d *socket) detach() (net.Conn, error) {
 	d.poller.remove(d)
 	file := os.NewFile(uintptr(d.fd), "socket")

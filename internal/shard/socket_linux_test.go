@@ -50,10 +50,10 @@ func TestAnswersOfTLSAreBounded(t *testing.T) {
 	p.Fragile()
 	h.do(func() {
 		d, _ := l.driver.(*socket)
-		d.blocked, d.records.out = true, make([]byte, mostHeld+1)
+		d.blocked, d.records.out = true, make([]byte, mostUnsent+1)
 	})
 	request(p, 1, testkit.End, "/sink")
-	if reason := h.awaitEnd(l); !errors.Is(reason, errHeld) {
+	if reason := h.awaitEnd(l); !errors.Is(reason, errUnsent) {
 		t.Errorf("reason: %v", reason)
 	}
 	p.Close()
@@ -107,7 +107,7 @@ func TestLateComersJoinTheTurn(t *testing.T) {
 	together := make(chan bool, 1)
 	h.do(func() {
 		for _, l := range []*Link{first, second} {
-			l.driver.(*socket).share = share{} // neither waits in turn
+			l.driver.(*socket).cost = readCost{} // neither waits in turn
 		}
 		h.asked = func(path string) {
 			switch path {
@@ -138,8 +138,8 @@ func TestWhoHasUsedUpItsShareWaits(t *testing.T) {
 	order := make(chan string, 2)
 	h.do(func() {
 		h.asked = func(path string) { order <- path }
-		busy.driver.(*socket).share = share{owed: mostOwed, asked: h.now + time.Hour}
-		quiet.driver.(*socket).share = share{}
+		busy.driver.(*socket).cost = readCost{owed: mostOwed, asked: h.now + time.Hour}
+		quiet.driver.(*socket).cost = readCost{}
 		request(a, 1, testkit.End, "/busy")
 		request(b, 1, testkit.End, "/quiet")
 	})

@@ -4,8 +4,8 @@ package shard
 
 import "net"
 
-// socket drives a link over a raw socket, which is a matter of Linux: elsewhere
-// a socket is driven like any other net.Conn.
+// socket drives a link over a raw socket, on Linux only: elsewhere a socket is driven
+// like any other net.Conn.
 type socket struct{ streamDriver }
 
 func newSocket(*Link, net.Conn) *socket { return nil }

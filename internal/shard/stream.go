@@ -6,25 +6,24 @@ import (
 )
 
 const (
-	// streamBuffer is the most that a connection which is not a raw socket hands in or
-	// takes at once: as much as a TLS record holds, so that progress is seen and no write
-	// becomes two.
+	// streamBuffer is the largest read or write of a connection that is not a raw socket:
+	// as much as a TLS record holds, so that progress is seen and no write becomes two.
 	streamBuffer = 16 << 10
-	// idleBuffer is what such a connection has for the beginning of what comes. Its
-	// descriptors cannot be waited for with nothing.
+	// idleBuffer is the size of such a connection's buffer while it is idle: it cannot wait
+	// for bytes without a buffer.
 	idleBuffer = 512
 )
 
 // streamDriver drives a link over any net.Conn (TLS, bytes already sniffed, an
-// in-memory pipe), outside the lock: one goroutine reads, and one writes while there is
-// something to write.
+// in-memory pipe), outside the lock: one goroutine reads, and another one writes while it
+// has output.
 //
 // Concurrency: writing and half are guarded by the lock.
 type streamDriver struct {
 	link    *Link
 	nc      net.Conn
-	writing bool // a goroutine does
-	half    bool // half-close once the output is gone
+	writing bool // a goroutine is writing
+	half    bool // half-close after the output
 
 	written atomic.Uint64
 }
@@ -44,7 +43,7 @@ func (d *streamDriver) readLoop() {
 	}
 }
 
-// readMuch reads until there is little.
+// readMuch reads with a large buffer until little comes.
 func (d *streamDriver) readMuch() (more bool) {
 	buffers := &d.link.shard.streams
 	buf, _ := buffers.Get().(*[streamBuffer]byte)
@@ -63,7 +62,7 @@ func (d *streamDriver) readMuch() (more bool) {
 	}
 }
 
-// took hands in what was read, and reports whether the link is open.
+// took hands in the bytes of a read, and reports whether the link is open.
 func (d *streamDriver) took(p []byte, err error) (open bool) {
 	s := d.link.shard
 	s.Lock()
@@ -77,7 +76,7 @@ func (d *streamDriver) took(p []byte, err error) (open bool) {
 	return !d.link.closed
 }
 
-// writeAll writes until there is nothing left.
+// writeAll writes until no output is left.
 func (d *streamDriver) writeAll() {
 	s := d.link.shard
 	for {
@@ -105,7 +104,7 @@ func (d *streamDriver) writeAll() {
 	}
 }
 
-// take takes what is to be written, or nothing: the goroutine ends. The caller holds the
+// take takes the output to write; without output the goroutine ends. The caller holds the
 // lock.
 func (d *streamDriver) take() (buf []byte, off int) {
 	if !d.link.closed {
@@ -127,7 +126,7 @@ func (d *streamDriver) write(p []byte) error {
 	return nil
 }
 
-// signal has a goroutine write. The caller holds the lock.
+// signal starts the writing goroutine, unless it runs. The caller holds the lock.
 func (d *streamDriver) signal() {
 	if !d.writing {
 		d.writing = true
@@ -158,6 +157,6 @@ func (d *streamDriver) close() {
 	go func() { _ = d.nc.Close() }() // TLS may wait for its last record
 }
 
-// detach leaves the connection to others. The reader is the one who feeds the engine: it
-// ends when it sees that the link has closed.
+// detach returns the connection. Its reader, which feeds the engine right now, ends when it
+// sees that the link has closed.
 func (d *streamDriver) detach() (net.Conn, error) { return d.nc, nil } //nolint:unparam // that of sockets can fail

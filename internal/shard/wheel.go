@@ -13,18 +13,18 @@ const (
 	wheelSlots  = 1 << wheelBits
 	wheelMask   = wheelSlots - 1
 	wheelLevels = 3
-	// wheelSpan is how far ahead the wheel reaches (about 4.6 hours); a timer
-	// beyond it waits in the last slot and is set again from there.
+	// wheelSpan is how far ahead the wheel reaches (about 4.6 hours); a later timer waits
+	// in the last slot and is set again from there.
 	wheelSpan = 1<<(wheelBits*wheelLevels) - 1
 )
 
-// Expirer is told that its timer has run out, under the shard's lock.
+// Expirer is called when its timer expires, under the shard's lock.
 type Expirer interface {
 	Expired(t *Timer, now time.Duration)
 }
 
-// Timer is one alarm, embedded in what it belongs to. Setting and stopping it
-// costs no allocation and no runtime timer. Owner is set once, before first use.
+// Timer is one alarm, embedded in its owner. Setting and stopping it costs no allocation
+// and no runtime timer. Owner is set once, before first use.
 type Timer struct {
 	Owner Expirer
 
@@ -37,21 +37,21 @@ type Timer struct {
 // Set reports whether the timer runs.
 func (t *Timer) Set() bool { return t.slot != nil }
 
-// rings returns when the wheel will tell it: at the end of the tick.
+// rings returns when the wheel will call the owner: at the end of the tick.
 func (t *Timer) rings() time.Duration { return time.Duration(t.due) * tick }
 
-// At returns when a timer that is set runs out.
+// At returns when a timer that is set expires.
 func (t *Timer) At() time.Duration { return t.at }
 
 type timerSlot struct {
-	head  *Timer // told in the order of setting
+	head  *Timer // called in the order of setting
 	tail  *Timer
 	level uint8
 	index uint8
 }
 
-// wheel is a hierarchical timing wheel: level 0 holds the next 256 ms by the
-// millisecond, each further level 256 times as much.
+// wheel is a hierarchical timing wheel: level 0 has a slot for each of the next 256 ms,
+// and each further level covers 256 times as much.
 type wheel struct {
 	now     int64 // the tick that was handled last
 	count   int
@@ -62,13 +62,13 @@ type wheel struct {
 func (w *wheel) set(t *Timer, at time.Duration) {
 	w.stop(t)
 	t.at = at
-	// Rounded up, so that no timer runs out early; never in the past.
+	// Rounded up, so that no timer expires early; never in the past.
 	t.due = max(int64((at+tick-1)/tick), w.now+1)
-	w.place(t)
+	w.insert(t)
 	w.count++
 }
 
-func (w *wheel) place(t *Timer) {
+func (w *wheel) insert(t *Timer) {
 	due := min(t.due, w.now+wheelSpan)
 	ahead := due - w.now
 	level := 0
@@ -115,10 +115,10 @@ func (w *wheel) unlink(t *Timer) {
 	t.slot, t.next, t.prev = nil, nil, nil
 }
 
-// advance tells the owners of all timers that are due at now.
+// advance calls the owners of all timers that are due at now.
 func (w *wheel) advance(now time.Duration) {
 	for to := int64(now / tick); w.now < to; {
-		// Empty stretches are passed in one step: a shard may have slept for days.
+		// Empty slots are passed in one step: a shard may have slept for days.
 		used := w.nextUsed()
 		if used == 0 || used > to {
 			w.now = to
@@ -133,7 +133,7 @@ func (w *wheel) advance(now time.Duration) {
 			t := slot.head
 			w.unlink(t)
 			if t.due > w.now { // it was beyond the span
-				w.place(t)
+				w.insert(t)
 				continue
 			}
 			w.count--
@@ -142,22 +142,21 @@ func (w *wheel) advance(now time.Duration) {
 	}
 }
 
-// cascade spreads the slot of a higher level that begins now over the lower.
+// cascade spreads the slot of a higher level that begins now over the lower levels.
 func (w *wheel) cascade(level int) {
 	slot := &w.slots[level][w.now>>(wheelBits*level)&wheelMask]
 	for slot.head != nil {
 		t := slot.head
 		w.unlink(t)
-		w.place(t)
+		w.insert(t)
 	}
 }
 
-// next returns when the wheel must be looked at again, 0 if it is empty. It
-// may be earlier than the next timer, never later.
+// next returns when the wheel must be checked again, 0 if it is empty. That may be earlier
+// than the next timer, never later.
 func (w *wheel) next() time.Duration { return time.Duration(w.nextUsed()) * tick }
 
-// nextUsed returns the tick at which the first slot that holds timers begins, 0
-// if there is none.
+// nextUsed returns the tick at which the first used slot begins, 0 if the wheel is empty.
 func (w *wheel) nextUsed() int64 {
 	if w.count == 0 {
 		return 0
@@ -175,8 +174,8 @@ func (w *wheel) nextUsed() int64 {
 	return best
 }
 
-// distance is how many slots after from the next used one comes (1 to 256),
-// 0 if the level is empty.
+// distance is how many slots after from the next used slot is (1 to 256), 0 if the level
+// is empty.
 func (w *wheel) distance(level, from int) int {
 	words := &w.nonzero[level]
 	for d := 1; d <= wheelSlots; {
