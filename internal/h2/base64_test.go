@@ -42,8 +42,8 @@ func FuzzBase64(f *testing.F) {
 // R12: however such a field is coded, and at each of its turns; without the
 // suffix on the list nobody looks.
 func TestBase64Fields(t *testing.T) {
-	d, b := NewDecoder(NewWatchList().Base64("-bin"), 4096, 16<<10), new(Block)
-	other := NewDecoder(NewWatchList(), 4096, 16<<10)
+	d, b := newDecoder(NewWatchList().Base64("-bin"), 4096, 16<<10), new(Block)
+	other := newDecoder(NewWatchList(), 4096, 16<<10)
 	for _, tt := range []struct {
 		name, value string
 		good        bool
@@ -71,7 +71,7 @@ func TestBase64Fields(t *testing.T) {
 
 // The name alone may come from the table.
 func TestBase64OfANameInTheTable(t *testing.T) {
-	d, b := NewDecoder(NewWatchList().Base64("-bin"), 4096, 16<<10), new(Block)
+	d, b := newDecoder(NewWatchList().Base64("-bin"), 4096, 16<<10), new(Block)
 	head := statelessRequest
 	first := append(append([]byte(nil), head...), "\x40\x05x-bin\x04YQ=="...)
 	if err := d.Transcode(b, first, RequestBlock); err != nil {
@@ -87,7 +87,7 @@ func TestBase64OfANameInTheTable(t *testing.T) {
 // field each, however they are coded, and at each of their turns; the owner's own
 // fields stand where they stood.
 func TestBase64Lists(t *testing.T) {
-	d, b := NewDecoder(testWatch().Base64("-bin"), 4096, 16<<10), new(Block)
+	d, b := newDecoder(testWatch().Base64("-bin"), 4096, 16<<10), new(Block)
 	joined := append(grpcRequest(""), pairs("x-bin", "YQ==,YWI , YWJj,", "grpc-timeout", "5S", "x-bin", "YWJj,YQ")...)
 	split := append(grpcRequest(""), pairs("x-bin", "YQ==", "x-bin", "YWI", "x-bin", "YWJj", "x-bin", "", "grpc-timeout", "5S", "x-bin", "YWJj", "x-bin", "YQ")...)
 	secret := slices.Clone(joined)
@@ -122,7 +122,7 @@ func TestBase64Lists(t *testing.T) {
 
 // R12: what a list becomes is bounded as any list is, however short it came.
 func TestBase64ListIsNoBomb(t *testing.T) {
-	d, b := NewDecoder(NewWatchList().Base64("-bin"), 4096, 16<<10), new(Block)
+	d, b := newDecoder(NewWatchList().Base64("-bin"), 4096, 16<<10), new(Block)
 	bomb := append(grpcRequest(""), pairs(strings.Repeat("x", 1000)+"-bin", strings.Repeat(",", 2000))...)
 	for i, in := range encoderBlocks(bomb, bomb) {
 		if err := d.Transcode(b, in, RequestBlock); !errors.Is(err, ErrListTooLarge) {

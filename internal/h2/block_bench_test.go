@@ -81,7 +81,7 @@ func benchmarkTranscode(b *testing.B, kind Kind, blocks [][]byte, warm int) {
 
 func benchmarkWatching(b *testing.B, watch *WatchList, kind Kind, blocks [][]byte, warm int) {
 	b.Helper()
-	d, out := NewDecoder(watch, 4096, 16<<10), new(Block)
+	d, out := newDecoder(watch, 4096, 16<<10), new(Block)
 	i := 0
 	b.ReportAllocs()
 	for b.Loop() {

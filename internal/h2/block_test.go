@@ -171,7 +171,7 @@ var messageRules = []struct {
 func TestTranscodeMessageRules(t *testing.T) {
 	for _, tt := range messageRules {
 		t.Run(tt.name, func(t *testing.T) {
-			d, b := NewDecoder(testWatch(), 4096, 16<<10), new(Block)
+			d, b := newDecoder(testWatch(), 4096, 16<<10), new(Block)
 			for i, block := range encoderBlocks(tt.fields, tt.fields) {
 				err := d.Transcode(b, block, tt.kind)
 				if got, _ := errors.AsType[MalformedError](err); got != tt.want || got == 0 && err != nil {
@@ -206,7 +206,7 @@ func TestReasonTokensAreDistinct(t *testing.T) {
 
 func TestWatched(t *testing.T) {
 	fields := append(grpcRequest("5S"), pairs("x-forwarded-for", "a", "other", "b", "x-forwarded-for", "c")...)
-	d, b := NewDecoder(testWatch(), 4096, 16<<10), new(Block)
+	d, b := newDecoder(testWatch(), 4096, 16<<10), new(Block)
 	for i, block := range encoderBlocks(fields, fields) {
 		if err := d.Transcode(b, block, RequestBlock); err != nil {
 			t.Fatal(err)

@@ -305,9 +305,6 @@ func (c *Conn) Begun() []byte { return c.partial }
 // Heard returns when bytes last arrived, 0 before the first.
 func (c *Conn) Heard() time.Duration { return c.guard.now }
 
-// Closed reports whether Close was called.
-func (c *Conn) Closed() bool { return c.closed }
-
 // Each calls f for every open stream, in no particular order. f must not open
 // or close streams.
 func (c *Conn) Each(f func(*Stream)) {

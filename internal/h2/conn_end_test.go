@@ -142,7 +142,7 @@ func TestCloseTellsWhatWasSent(t *testing.T) {
 	r.conn.Close()
 	r.feed(wire().answer(1, true))
 	r.wantLog()
-	if r.conn.CanOpen() || !r.conn.Closed() {
+	if r.conn.CanOpen() || !r.conn.closed {
 		t.Error("the connection is not closed")
 	}
 }

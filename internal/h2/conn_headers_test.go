@@ -13,7 +13,7 @@ func TestServerCall(t *testing.T) {
 	r.feed(wire().request(1, false, "x", "y").data(1, false, "ab").data(1, true, "cd"))
 	r.wantLog("headers 1 :path=/s/m x=y", "data 1 abcd END")
 	s := r.streams[1]
-	if !s.Open() || !s.RemoteDone() || s.LocalDone() || s.SentHead() {
+	if !s.Open() || !s.remoteDone || s.LocalDone() || s.SentHead() {
 		t.Errorf("stream: %+v", s)
 	}
 	r.conn.WriteHeaders(s, false, statelessAnswer)
@@ -66,7 +66,7 @@ func TestAnswerBeforeTheEndOfTheRequest(t *testing.T) {
 	s := r.open(false)
 	r.feed(wire().answer(1, true))
 	r.wantLog("headers 1 :status=200 END")
-	if !s.Open() || !s.RemoteDone() {
+	if !s.Open() || !s.remoteDone {
 		t.Error("the stream is closed though our side has not ended")
 	}
 	r.conn.Reset(s, Cancel)

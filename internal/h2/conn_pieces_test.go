@@ -121,7 +121,7 @@ func TestDataInPieces(t *testing.T) {
 			r.feed(wire().raw(b[:n]))
 			b = b[n:]
 		}
-		if got.String() != want.String() || !r.streams[1].RemoteDone() {
+		if got.String() != want.String() || !r.streams[1].remoteDone {
 			t.Fatalf("seed %d: got %d bytes, want %d", seed, got.Len(), want.Len())
 		}
 	}

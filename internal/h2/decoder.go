@@ -40,13 +40,6 @@ type Decoder struct {
 	memos    [3]memo // by Kind
 }
 
-// NewDecoder returns a decoder; see Init.
-func NewDecoder(watch *WatchList, maxTableSize uint32, maxListSize int) *Decoder {
-	d := new(Decoder)
-	d.Init(watch, maxTableSize, maxListSize)
-	return d
-}
-
 // Init prepares a decoder for a new connection.
 //
 // Units: maxTableSize in octets is the SETTINGS_HEADER_TABLE_SIZE from the first block

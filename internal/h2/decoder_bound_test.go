@@ -19,7 +19,7 @@ func bombFuse() []byte {
 func TestTranscodeBoundsReferences(t *testing.T) {
 	for name, limit := range map[string]int{"within the limit": 1 << 20, "beyond it": 1000} {
 		t.Run(name, func(t *testing.T) {
-			d, b := NewDecoder(testWatch(), 4096, limit), new(Block)
+			d, b := newDecoder(testWatch(), 4096, limit), new(Block)
 			if err := d.Transcode(b, bombFuse(), TrailerBlock); limit > 4096 && err != nil {
 				t.Fatal(err)
 			}
@@ -45,7 +45,7 @@ func TestTranscodeBoundsReferences(t *testing.T) {
 
 // A long list of small fields that are all in the table is honest.
 func TestTranscodeTakesManySmallReferences(t *testing.T) {
-	d, b := NewDecoder(testWatch(), 4096, 1<<20), new(Block)
+	d, b := newDecoder(testWatch(), 4096, 1<<20), new(Block)
 	if err := d.Transcode(b, []byte{0x40, 1, 'a', 3, 'b', 'c', 'd'}, TrailerBlock); err != nil {
 		t.Fatal(err)
 	}
@@ -61,7 +61,7 @@ func TestTranscodeTakesManySmallReferences(t *testing.T) {
 // RFC 7541, 4.2: a block begins with at most two updates of the table's size.
 func TestTranscodeBoundsSizeUpdates(t *testing.T) {
 	two, three := "203fe11f 82", "20203fe11f 82"
-	d, b := NewDecoder(testWatch(), 4096, 1000), new(Block)
+	d, b := newDecoder(testWatch(), 4096, 1000), new(Block)
 	for range 3 {
 		if err := d.Transcode(b, unhex(t, two), RequestBlock); errors.Is(err, CompressionUpdates) {
 			t.Fatalf("two updates: %v", err)
@@ -75,7 +75,7 @@ func TestTranscodeBoundsSizeUpdates(t *testing.T) {
 // Table-size games between blocks: a table that is emptied and filled again for
 // every block stays within its bounds.
 func TestTableSizeGames(t *testing.T) {
-	d, b := NewDecoder(testWatch(), 4096, 16<<10), new(Block)
+	d, b := newDecoder(testWatch(), 4096, 16<<10), new(Block)
 	for i := range 1000 {
 		block := []byte{0x20, 0x3f, 0xe1, 0x1f}
 		if i%3 == 0 {

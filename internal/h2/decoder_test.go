@@ -112,7 +112,7 @@ var (
 func TestTranscodeSpecExamples(t *testing.T) {
 	for _, example := range specExamples {
 		t.Run(example.name, func(t *testing.T) {
-			d, b := NewDecoder(testWatch(), example.tableSize, 16<<10), new(Block)
+			d, b := newDecoder(testWatch(), example.tableSize, 16<<10), new(Block)
 			for i, s := range example.steps {
 				if err := d.Transcode(b, unhex(t, s.in), example.kind); err != nil {
 					t.Fatalf("block %d: %v", i+1, err)
@@ -168,7 +168,7 @@ func TestTranscodeExactBytes(t *testing.T) {
 		{"lengths in needless octets are put right", "4001 617f 8000" + strings.Repeat("62", 127), "0001 617f 00" + strings.Repeat("62", 127)},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			d, b := NewDecoder(testWatch(), 4096, 16<<10), new(Block)
+			d, b := newDecoder(testWatch(), 4096, 16<<10), new(Block)
 			err := d.Transcode(b, unhex(t, tt.in), RequestBlock)
 			if _, malformed := errors.AsType[MalformedError](err); err != nil && !malformed {
 				t.Fatal(err)
@@ -214,7 +214,7 @@ func TestTranscodeCompressionErrors(t *testing.T) {
 		{"size update cut off", "3f", CompressionTruncated},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			d, b := NewDecoder(testWatch(), 4096, 16<<10), new(Block)
+			d, b := newDecoder(testWatch(), 4096, 16<<10), new(Block)
 			err := d.Transcode(b, unhex(t, tt.in), RequestBlock)
 			got, _ := errors.AsType[CompressionError](err)
 			if got != tt.want {
@@ -227,7 +227,7 @@ func TestTranscodeCompressionErrors(t *testing.T) {
 // An insertion with an indexed name may evict the entry that has the name
 // (RFC 7541, 4.4).
 func TestTranscodeNameOfEvictedEntry(t *testing.T) {
-	d, b := NewDecoder(testWatch(), 40, 16<<10), new(Block)
+	d, b := newDecoder(testWatch(), 40, 16<<10), new(Block)
 	err := d.Transcode(b, unhex(t, "4003 6162 6301 31 7e 0132 be"), TrailerBlock)
 	if err != nil {
 		t.Fatal(err)
@@ -252,7 +252,7 @@ func TestTranscodeStateAfterRefusal(t *testing.T) {
 		}
 		return buf.Bytes()
 	}
-	d, b := NewDecoder(testWatch(), 4096, 1000), new(Block)
+	d, b := newDecoder(testWatch(), 4096, 1000), new(Block)
 	for i, bad := range [][]hpack.HeaderField{
 		{{Name: "Upper", Value: "x"}, {Name: "later", Value: "1"}},
 		{{Name: "x", Value: "a\nb"}, {Name: "later", Value: "2"}},
@@ -274,7 +274,7 @@ func TestTranscodeStateAfterRefusal(t *testing.T) {
 
 // A refused field stays refused when it comes back as an index.
 func TestTranscodeIndexedFaultIsRemembered(t *testing.T) {
-	d, b := NewDecoder(testWatch(), 4096, 16<<10), new(Block)
+	d, b := newDecoder(testWatch(), 4096, 16<<10), new(Block)
 	for _, in := range []string{"83 86 84 4001 4101 62", "83 86 84 be", "83 86 84 7e 0163", "83 86 84 0f2f 0164"} {
 		if err := d.Transcode(b, unhex(t, in), RequestBlock); !errors.Is(err, MalformedNameUppercase) {
 			t.Errorf("%s: %v; want %v", in, err, MalformedNameUppercase)
@@ -294,13 +294,13 @@ func TestTranscodeListTooLarge(t *testing.T) {
 	fields := append(grpcRequest(""), hpack.HeaderField{Name: "big", Value: strings.Repeat("b", 500)})
 	blocks := encoderBlocks(fields, fields)
 	limit := size(fields)
-	d, b := NewDecoder(testWatch(), 4096, limit), new(Block)
+	d, b := newDecoder(testWatch(), 4096, limit), new(Block)
 	for i, block := range blocks {
 		if err := d.Transcode(b, block, RequestBlock); err != nil || b.ListSize != limit {
 			t.Errorf("block %d of %d octets at a limit of %d: %v", i, b.ListSize, limit, err)
 		}
 	}
-	d = NewDecoder(testWatch(), 4096, limit-1)
+	d = newDecoder(testWatch(), 4096, limit-1)
 	for i, block := range blocks {
 		if err := d.Transcode(b, block, RequestBlock); !errors.Is(err, ErrListTooLarge) {
 			t.Errorf("block %d of %d octets at a limit of %d: %v", i, b.ListSize, limit-1, err)
@@ -322,7 +322,7 @@ func TestTranscodeBoundsNameCopies(t *testing.T) {
 	for range 100 {
 		in = append(in, 0x7e, 0)
 	}
-	d, b := NewDecoder(testWatch(), 4096, 1000), new(Block)
+	d, b := newDecoder(testWatch(), 4096, 1000), new(Block)
 	if err := d.Transcode(b, in, RequestBlock); !errors.Is(err, CompressionBomb) {
 		t.Errorf("got %v", err)
 	}
@@ -340,7 +340,7 @@ func TestTranscodeAllocatesNothing(t *testing.T) {
 	for i := range 300 {
 		timed = append(timed, grpcRequest(string(rune('1'+i%9))+"00"+string(rune('0'+i%7))+"m"))
 	}
-	d, b := NewDecoder(testWatch(), 4096, 16<<10), new(Block)
+	d, b := newDecoder(testWatch(), 4096, 16<<10), new(Block)
 	blocks := encoderBlocks(timed...)
 	for _, block := range blocks[:150] { // until table and block have grown
 		if err := d.Transcode(b, block, RequestBlock); err != nil {

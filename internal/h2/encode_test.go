@@ -87,7 +87,7 @@ func TestAppendFieldIsStateless(t *testing.T) {
 	block = AppendField(block, ":status", "503")
 	block = AppendField(block, "content-type", "application/grpc")
 	block = AppendField(block, "grpc-message", "cabrank: queue full")
-	d, b := NewDecoder(testWatch(), 4096, 16<<10), new(Block)
+	d, b := newDecoder(testWatch(), 4096, 16<<10), new(Block)
 	if err := d.Transcode(b, block, ResponseBlock); err != nil || !bytes.Equal(b.Enc, block[1:]) {
 		t.Errorf("%x became %x, %v", block[1:], b.Enc, err)
 	}
@@ -121,7 +121,7 @@ func TestNextField(t *testing.T) {
 		}
 	}
 	var b Block
-	if err := NewDecoder(NewWatchList(":status"), 4096, 16<<10).Transcode(&b, coded.Bytes(), ResponseBlock); err != nil && b.Fields == 0 {
+	if err := newDecoder(NewWatchList(":status"), 4096, 16<<10).Transcode(&b, coded.Bytes(), ResponseBlock); err != nil && b.Fields == 0 {
 		t.Fatal(err)
 	}
 	want, err := DecodeFields(b.Enc)

@@ -379,3 +379,10 @@ func checkFrames(t testing.TB, server bool, out []byte) {
 		}
 	}
 }
+
+// newDecoder returns a decoder; see Decoder.Init.
+func newDecoder(watch *WatchList, maxTableSize uint32, maxListSize int) *Decoder {
+	d := new(Decoder)
+	d.Init(watch, maxTableSize, maxListSize)
+	return d
+}

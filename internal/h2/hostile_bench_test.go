@@ -27,7 +27,7 @@ func hostileBlocks() map[string][]byte {
 func BenchmarkHostileBlocks(b *testing.B) {
 	for name, in := range hostileBlocks() {
 		b.Run(name, func(b *testing.B) {
-			d, block := NewDecoder(testWatch(), 4096, 64<<10), new(Block)
+			d, block := newDecoder(testWatch(), 4096, 64<<10), new(Block)
 			b.SetBytes(int64(len(in)))
 			b.ReportAllocs()
 			for b.Loop() {

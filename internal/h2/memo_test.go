@@ -15,7 +15,7 @@ func TestMemoChangesNothing(t *testing.T) {
 	watch := NewWatchList(":path", "grpc-timeout", "grpc-status")
 	for seed := range uint64(200) {
 		rng := rand.New(rand.NewPCG(seed, 1))
-		with, without := NewDecoder(watch, 4096, 1<<16), NewDecoder(watch, 4096, 1<<16)
+		with, without := newDecoder(watch, 4096, 1<<16), newDecoder(watch, 4096, 1<<16)
 		var a, b Block
 		var last []byte
 		for range 60 {
@@ -83,7 +83,7 @@ func TestMemoKeepsNoInsertions(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	d := NewDecoder(NewWatchList(":path"), 4096, 1<<16)
+	d := newDecoder(NewWatchList(":path"), 4096, 1<<16)
 	var b Block
 	for i := range uint32(5) {
 		if err := d.Transcode(&b, out.Bytes(), RequestBlock); err != nil {
@@ -97,7 +97,7 @@ func TestMemoKeepsNoInsertions(t *testing.T) {
 
 // A block that was refused is refused again.
 func TestMemoKeepsNoFaults(t *testing.T) {
-	d := NewDecoder(NewWatchList(":path"), 4096, 1<<16)
+	d := newDecoder(NewWatchList(":path"), 4096, 1<<16)
 	var b Block
 	in := AppendField([]byte{0x83, 0x86, 0x84}, "connection", "close")
 	for range 3 {
@@ -110,7 +110,7 @@ func TestMemoKeepsNoFaults(t *testing.T) {
 // A block that changes the table's size changes it back after another block of
 // another kind has changed it in between.
 func TestMemoKeepsNoSizeUpdate(t *testing.T) {
-	d := NewDecoder(NewWatchList(":path"), 4096, 1<<16)
+	d := newDecoder(NewWatchList(":path"), 4096, 1<<16)
 	var b Block
 	transcode := func(in []byte, kind Kind) {
 		t.Helper()

@@ -58,9 +58,6 @@ func (s *Stream) SentHead() bool { return s.sentHead }
 // LocalDone reports whether END_STREAM was sent.
 func (s *Stream) LocalDone() bool { return s.localDone }
 
-// RemoteDone reports whether the peer has sent END_STREAM.
-func (s *Stream) RemoteDone() bool { return s.remoteDone }
-
 // Clear makes a closed stream ready for its next use; Owner is kept.
 func (s *Stream) Clear() {
 	if s.conn != nil {

@@ -16,7 +16,7 @@ func literal(name, value string) []byte {
 
 // RFC 7541, 4.3: a smaller size evicts, in front of the block's first field.
 func TestTableSizeUpdate(t *testing.T) {
-	d, b := NewDecoder(testWatch(), 4096, 16<<10), new(Block)
+	d, b := newDecoder(testWatch(), 4096, 16<<10), new(Block)
 	transcode := func(in []byte) error { return d.Transcode(b, in, TrailerBlock) }
 	in := append(append(literal("a", "1"), literal("b", "2")...), literal("c", "3")...)
 	if err := transcode(in); err != nil {
@@ -45,7 +45,7 @@ func TestTableSizeUpdate(t *testing.T) {
 
 // RFC 7541, 4.4: an entry larger than the table empties it and is no error.
 func TestTableEntryTooLarge(t *testing.T) {
-	d, b := NewDecoder(testWatch(), 64, 16<<10), new(Block)
+	d, b := newDecoder(testWatch(), 64, 16<<10), new(Block)
 	in := append(literal("a", "1"), literal("big", strings.Repeat("x", 30))...)
 	if err := d.Transcode(b, in, TrailerBlock); err != nil {
 		t.Fatal(err)
@@ -61,7 +61,7 @@ func TestTableEntryTooLarge(t *testing.T) {
 
 // An announced table larger than 4096 is used only after the peer says so.
 func TestTableInitialSize(t *testing.T) {
-	d, b := NewDecoder(testWatch(), 8192, 16<<10), new(Block)
+	d, b := newDecoder(testWatch(), 8192, 16<<10), new(Block)
 	if d.table.limit != 4096 {
 		t.Errorf("a new table holds %d", d.table.limit)
 	}
@@ -96,7 +96,7 @@ func TestTableMemoryIsBounded(t *testing.T) {
 	if size := reflect.TypeFor[entry]().Size(); size != 24 {
 		t.Errorf("an entry takes %d octets", size)
 	}
-	d, b := NewDecoder(testWatch(), 4096, 16<<10), new(Block)
+	d, b := newDecoder(testWatch(), 4096, 16<<10), new(Block)
 	if d.table.entries != nil || d.table.arena != nil {
 		t.Error("a new decoder holds memory")
 	}
@@ -120,7 +120,7 @@ func TestTableMemoryIsBounded(t *testing.T) {
 
 // The decoder of a caller with one kind of call stays small.
 func TestTableOfGRPCCallerIsSmall(t *testing.T) {
-	d, b := NewDecoder(testWatch(), 4096, 16<<10), new(Block)
+	d, b := newDecoder(testWatch(), 4096, 16<<10), new(Block)
 	for _, block := range encoderBlocks(grpcRequest("5S"), grpcRequest("5S")) {
 		if err := d.Transcode(b, block, RequestBlock); err != nil {
 			t.Fatal(err)

@@ -48,7 +48,7 @@ func newTraffic(t *testing.T, watch *WatchList) *traffic {
 	tr := &traffic{t: t}
 	for i := range tr.conns {
 		c := &trafficConn{fuzzPeer: fuzzPeer{
-			ref: hpack.NewDecoder(4096, nil), ours: NewDecoder(watch, 4096, fuzzMaxList), block: &tr.block,
+			ref: hpack.NewDecoder(4096, nil), ours: newDecoder(watch, 4096, fuzzMaxList), block: &tr.block,
 		}}
 		c.enc = hpack.NewEncoder(&c.buf)
 		tr.conns[i] = c

@@ -66,7 +66,7 @@ func FuzzTranscode(f *testing.F) {
 		peer := &fuzzPeer{
 			kind: Kind(kind % 3),
 			ref:  hpack.NewDecoder(uint32(tableSize%4097), nil),
-			ours: NewDecoder(lists[0], uint32(tableSize%4097), fuzzMaxList), block: &Block{},
+			ours: newDecoder(lists[0], uint32(tableSize%4097), fuzzMaxList), block: &Block{},
 		}
 		for len(in) > 0 {
 			var block []byte

@@ -17,7 +17,7 @@ func TestWatchListHoldsSixtyFour(t *testing.T) {
 	for i := range maxWatched - 3 {
 		names = append(names, "x-"+strconv.Itoa(i))
 	}
-	d, b := NewDecoder(NewWatchList(names...), 4096, 64<<10), new(Block)
+	d, b := newDecoder(NewWatchList(names...), 4096, 64<<10), new(Block)
 	list := grpcRequest("")
 	for i := 1; i < len(names); i += 2 {
 		list = append(list, hpack.HeaderField{Name: names[i], Value: "value of " + names[i]})
@@ -43,10 +43,10 @@ func TestWatchFollows(t *testing.T) {
 	}
 	for seed := range uint64(100) {
 		rng := rand.New(rand.NewPCG(seed, 2))
-		follower := NewDecoder(lists[0], 4096, 4000)
+		follower := newDecoder(lists[0], 4096, 4000)
 		var steady []*Decoder
 		for _, list := range lists {
-			steady = append(steady, NewDecoder(list, 4096, 4000))
+			steady = append(steady, newDecoder(list, 4096, 4000))
 		}
 		var buf writer
 		enc, at := hpack.NewEncoder(&buf), 0
@@ -123,7 +123,7 @@ func wantSame(t *testing.T, got, want *Block) {
 // blocks that follow the next one.
 func TestWatchAllocatesOnce(t *testing.T) {
 	lists := [2]*WatchList{testWatch(), wideWatch()}
-	d, b := NewDecoder(lists[0], 4096, 64<<10), new(Block)
+	d, b := newDecoder(lists[0], 4096, 64<<10), new(Block)
 	blocks := encoderBlocks(grpcRequest(""), grpcRequest(""))
 	transcode := func(in []byte) {
 		if err := d.Transcode(b, in, RequestBlock); err != nil {

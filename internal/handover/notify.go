@@ -57,9 +57,6 @@ func (n *Notifier) Reloading() {
 // Stopping says that the service ends.
 func (n *Notifier) Stopping() { n.tellWithin(stoppingLimit, "STOPPING=1") }
 
-// Status sets the status line for people.
-func (n *Notifier) Status(text string) { n.tell("STATUS=" + oneLine(text)) }
-
 // MainPID makes another process the main one. The present main process must say it; from
 // then on the manager listens to the other one.
 func (n *Notifier) MainPID(pid int) { n.tell("MAINPID=" + strconv.Itoa(pid)) }

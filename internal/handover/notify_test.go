@@ -43,7 +43,6 @@ func TestNotifier(t *testing.T) {
 		{n.Ready, "READY=1"},
 		{n.Stopping, "STOPPING=1"},
 		{func() { n.MainPID(4711) }, "MAINPID=4711"},
-		{func() { n.Status("two\nlines") }, "STATUS=two lines"},
 	} {
 		tc.tell()
 		if got := said(); got != tc.want {

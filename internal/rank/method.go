@@ -27,8 +27,7 @@ const (
 // occupy a slot.
 //
 // Life: Rank.Method makes it, for ever; its caller bounds their number.
-// Concurrency: Name and Estimate may be called from anywhere; the rest belongs
-// to the rank's lock.
+// Concurrency: Estimate may be called from anywhere; the rest belongs to the rank's lock.
 type Method struct {
 	name string
 
@@ -47,9 +46,6 @@ type Method struct {
 	// The values of Estimate, in nanoseconds; written under the rank's lock.
 	samples, mean, median, p95, longest atomic.Int64
 }
-
-// Name returns the name given to Rank.Method.
-func (m *Method) Name() string { return m.name }
 
 // Estimate is what has been learned of a method's run times: the time from the
 // grant to the end of the worker's answer. Older runs count less.

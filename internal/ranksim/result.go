@@ -100,11 +100,6 @@ func OfCaller(caller int) Pick {
 	return func(c *Call, _ *Record) bool { return c.Caller == caller }
 }
 
-// Between picks the calls that arrived in [from,to).
-func Between(from, to time.Duration) Pick {
-	return func(c *Call, _ *Record) bool { return c.Arrives >= from && c.Arrives < to }
-}
-
 // Waits returns the sorted waits of the picked calls.
 func (r *Result) Waits(pick Pick) []time.Duration {
 	return r.sorted(pick, func(rec *Record) time.Duration { return rec.Wait })

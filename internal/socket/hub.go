@@ -38,7 +38,7 @@ type topic struct {
 	members map[*session]struct{}
 	payer   *session // the member, or last member, whose account pays for the topic
 	state   topicState
-	waiting []waiting
+	waiting []func(error) // the done of subscribes without an answer
 }
 
 type topicState int
@@ -49,12 +49,6 @@ const (
 	joined
 	leaving
 )
-
-// waiting is a socket that has subscribed and has no answer yet.
-type waiting struct {
-	session *session
-	done    func(error)
-}
 
 func newHub(b Broker, deliver func(map[*session]struct{}, broker.Topic, broker.Event)) *hub {
 	h := &hub{broker: b, deliver: deliver, topics: map[broker.Topic]*topic{}}
@@ -127,7 +121,7 @@ func (h *hub) subscribe(name broker.Topic, s *session, done func(error)) {
 		done(nil)
 		return
 	}
-	t.waiting = append(t.waiting, waiting{s, done})
+	t.waiting = append(t.waiting, done)
 	step := h.nextStep(name, t)
 	h.mu.Unlock()
 	step()
@@ -233,8 +227,8 @@ func (h *hub) hasJoined(name broker.Topic, t *topic, err error) {
 	}
 	step := h.nextStep(name, t)
 	h.mu.Unlock()
-	for _, w := range told {
-		w.done(err)
+	for _, done := range told {
+		done(err)
 	}
 	step()
 }

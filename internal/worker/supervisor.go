@@ -121,9 +121,6 @@ func (s *Supervisor) Configure(options Options) error {
 	return nil
 }
 
-// Settings returns a copy of the present options, to be changed and given to Configure.
-func (s *Supervisor) Settings() Options { return *s.settings() }
-
 // workerAt returns the worker with a number, and makes it if it does not exist yet.
 func (s *Supervisor) workerAt(number int) *worker {
 	s.workersMu.Lock()
