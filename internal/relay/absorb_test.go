@@ -92,30 +92,6 @@ func TestAbsorbedAnswersArriveWhole(t *testing.T) {
 	})
 }
 
-// R9, R11: one connection may have half of buffer_per_connection read ahead, so
-// that new calls on it still find room.
-func TestAbsorbLeavesRoomOnAConnection(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		const limit = 4 << 20
-		g := newPipeRig(t, func(o *Options) { o.Limits.Buffer = limit })
-		_, worker := g.pipeWorker("w1", 20)
-		caller := g.deafCaller()
-		total := int64(0)
-		for n := range uint32(20) {
-			g.askDeaf(caller, worker, 1+2*n, 1+2*n)
-			total += pour(worker, 1+2*n, 0)
-		}
-		if most := int64(limit/2 + 20*streamWindow); total != most {
-			t.Errorf("%d bytes wait for a connection, want %d", total, most)
-		}
-		if n := g.counted("buffer_full"); n != 0 {
-			t.Errorf("%d calls were refused", n)
-		}
-		caller.Close()
-		worker.Close()
-	})
-}
-
 // R9: 1,000 callers do not read, each on a connection of its own. What waits for
 // them is what their windows hold and half of buffer_total; who reads is served.
 func TestThousandCallersDoNotRead(t *testing.T) {

@@ -283,33 +283,6 @@ func (c *goodCaller) call() {
 	wantReply(c.p, id)
 }
 
-// R22: connections that never begin are closed after a while, without an answer.
-func TestNoPreface(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g := newPipeRig(t)
-		servant(g)
-		good := goodCaller{g: g, p: g.pipeCaller()}
-		const silent = 100
-		var all []*testkit.Peer
-		for range silent {
-			all = append(all, g.silentCaller())
-			good.call()
-		}
-		pass(handshake + time.Second)
-		for _, p := range all {
-			p.WantClosed()
-		}
-		if n := g.ended(ofCaller, "no_preface"); n != silent {
-			t.Errorf("%d connections were counted, want %d", n, silent)
-		}
-		good.call()
-		synctest.Wait()
-		if n := g.callersHere(); n != 1 {
-			t.Errorf("%d connections of callers are left, want the good one", n)
-		}
-	})
-}
-
 // A worker that makes work loses its connection; its calls are answered, and
 // the next ones go to a fresh one.
 func TestWorkerThatFloods(t *testing.T) {

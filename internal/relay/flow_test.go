@@ -107,44 +107,6 @@ func TestQueuedUploadsBesideRunningStream(t *testing.T) {
 	})
 }
 
-// R11: at buffer_total the newest queued calls that hold bytes are shed, never
-// a running one and never those that came first.
-func TestShed(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		const total = 2 << 20
-		g := newPipeRig(t, func(o *Options) { o.BufferTotal = total })
-		_, worker := g.pipeWorker("w1", 1)
-		caller := g.pipeCaller()
-		caller.AnyOrder()
-		caller.WriteHeaders(1, noEnd, request(hello)...)
-		worker.WantHeaders(1, noEnd)
-		chunk := make([]byte, 16<<10)
-		for n := range uint32(60) {
-			stream := 3 + 2*n
-			caller.WriteHeaders(stream, noEnd, request(hello)...)
-			for range streamWindow / len(chunk) {
-				caller.WriteData(stream, noEnd, chunk)
-			}
-		}
-		synctest.Wait()
-		shed := g.counted("buffer_full")
-		if kept := g.Waiting(); uint64(kept)+shed != 60 || kept < total/streamWindow-8 || shed == 0 {
-			t.Errorf("%d calls wait, %d were shed", kept, shed)
-		}
-		if used := g.budget.Used(); used > total {
-			t.Errorf("%d bytes are in use", used)
-		}
-		if first := caller.WantFrame(); first.Kind != testkit.Headers || first.Stream < 3+total/streamWindow {
-			t.Errorf("the first that was shed: %v", first)
-		}
-		caller.WriteData(1, end, hi())
-		worker.WantDataBytes(1, hi(), end)
-		reply(worker, 1)
-		wantReply(caller, 1)
-		worker.WantHeaders(3, noEnd)
-	})
-}
-
 // A message of 64 MiB passes both ways, within bounded memory.
 func TestLargeMessage(t *testing.T) {
 	g := newRig(t)

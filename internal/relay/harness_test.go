@@ -5,6 +5,8 @@ import (
 	"log/slog"
 	"net"
 	"slices"
+	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -28,6 +30,10 @@ const (
 	rubyBusy   = "No free threads in thread pool"
 	pythonBusy = "Concurrent RPC limit exceeded!"
 	hello      = "/test.Greeter/Hello"
+
+	checkPath   = "/grpc.health.v1.Health/Check"
+	watchPath   = "/grpc.health.v1.Health/Watch"
+	reflectPath = "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo"
 
 	end, noEnd = testkit.End, testkit.NoEnd
 )
@@ -213,11 +219,6 @@ func plain(verb, path string, more ...string) []string {
 	}, more...)
 }
 
-// forwarded is what a worker gets of a request from loopback.
-func forwarded(list []string) []string {
-	return passedOn(append(slices.Clip(list), "x-forwarded-for", "127.0.0.1"))
-}
-
 // passedOn is what a worker gets of a request from a caller without an address.
 func passedOn(list []string) []string {
 	return append(slices.Clip(list), "x-cabrank-hops", "1")
@@ -277,4 +278,36 @@ func (r *Relay) allEndpoints() []*Endpoint {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.endpoints
+}
+
+// logLines is a log whose lines can be counted while they are written.
+type logLines struct {
+	mu    sync.Mutex
+	lines []string
+}
+
+func (l *logLines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.lines = append(l.lines, string(p))
+	return len(p), nil
+}
+
+// into has a relay write to it.
+func (l *logLines) into(o *Options) { o.Log = slog.New(slog.NewTextHandler(l, nil)) }
+
+// count counts the lines with all these texts.
+func (l *logLines) count(texts ...string) (n int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, line := range l.lines {
+		if !slices.ContainsFunc(texts, func(text string) bool { return !strings.Contains(line, text) }) {
+			n++
+		}
+	}
+	return n
+}
+
+func withQueue(length int, timeout time.Duration) func(*Options) {
+	return func(o *Options) { o.QueueLength, o.QueueTimeout = length, timeout }
 }

@@ -81,38 +81,6 @@ func (g *rig) dialPipe() net.Conn {
 	return theirs
 }
 
-// One connection too many is told so, is counted, and has a place as soon as
-// another has left; the others notice nothing.
-func TestConnectionLimit(t *testing.T) {
-	g := newRig(t, func(o *Options) { o.Limits.Connections = 2 })
-	_, accept := g.worker("w1", 1)
-	first, second := g.caller(), g.caller()
-	for n := range uint64(3) {
-		third := testkit.DialCaller(t, g.addr)
-		third.WriteRaw([]byte(http2.ClientPreface))
-		third.WriteSettings()
-		third.WantSettings()
-		third.WantGoAway(http2.ErrCodeEnhanceYourCalm)
-		third.WantClosed()
-		third.Close()
-		if got := g.partedFor("too_many"); got != n+1 {
-			t.Errorf("%d counted, want %d", got, n+1)
-		}
-	}
-	first.WriteHeaders(1, end, request(hello)...)
-	worker := accept()
-	worker.WantHeaders(1, end)
-	reply(worker, 1)
-	wantReply(first, 1)
-	second.Close()
-	testkit.Eventually(t, soon, "the place of the one that left", func() bool { return g.connections.Load() == 1 })
-	third := g.caller()
-	third.WriteHeaders(1, end, request(hello)...)
-	worker.WantHeaders(3, end)
-	reply(worker, 3)
-	wantReply(third, 1)
-}
-
 // Those who are turned away and do not hang up are not waited for, and no more
 // of them than so many are told at all.
 func TestConnectionLimitStubborn(t *testing.T) {

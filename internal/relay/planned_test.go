@@ -7,45 +7,10 @@ import (
 	"net/http"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
-
-	"golang.org/x/net/http2"
 
 	"github.com/cabrank/cabrank/internal/testkit"
 )
-
-// A call that was granted at the moment of Down is served there, and counts among
-// those that are waited for.
-func TestDownMeetsAGrant(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g := newPipeRig(t)
-		e, worker := g.pipeWorker("w1", 1)
-		caller := g.pipeCaller()
-		caller.AnyOrder()
-		caller.WriteHeaders(1, end, request(hello)...)
-		worker.WantHeaders(1, end)
-		caller.WriteHeaders(3, end, request(hello)...)
-		g.wantWaiting(1)
-		synctest.Wait()
-		st := g.stands[0]
-		st.Lock() // the grant is posted, and nobody takes it
-		st.someCall().fail(endedDeadline, st.Now())
-		g.rank.SetReady(e.slots, false, st.Now(), nil)
-		st.Unlock()
-		if n := g.Activity(e).InFlight; n != 1 {
-			t.Errorf("%d calls in flight, want 1", n)
-		}
-		wantStatus(caller, 1, "4", "cabrank: deadline exceeded")
-		worker.WantRST(1, http2.ErrCodeCancel)
-		worker.WantHeaders(3, end)
-		reply(worker, 3)
-		wantReply(caller, 3)
-		if n := g.Activity(e).InFlight; n != 0 {
-			t.Errorf("%d calls in flight, want none", n)
-		}
-	})
-}
 
 // shop is a worker with a process of its own, as far as one can have that here.
 type shop struct {
@@ -87,6 +52,9 @@ func (s *shop) close() {
 		s.served <- err // for the next one to close it
 	}
 }
+
+// draining is what calls are told whose worker was cut off.
+const draining = "cabrank: worker draining"
 
 // R17, "0 failures in planned changes": under callers that never pause workers are
 // replaced one after the other, at new places and at places used before. Not one

@@ -5,56 +5,12 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/net/http2"
-
 	"github.com/cabrank/cabrank/internal/rank"
-	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // reload changes the options of a relay that runs, from those that newPipeRig
 // gave it.
 func (g *rig) reload(change ...func(*Options)) { g.Reconfigure(options(change)) }
-
-// More endpoints may be needed for the relay to be ready, or fewer.
-func TestReloadChangesReadiness(t *testing.T) {
-	g := newRig(t)
-	g.worker("w1", 1)
-	if !g.Serving() {
-		t.Fatal("not ready with a worker")
-	}
-	g.reload(func(o *Options) { o.MinReady = 2 })
-	if g.Serving() {
-		t.Error("one worker is ready, two are needed")
-	}
-	g.reload()
-	if !g.Serving() {
-		t.Error("not ready again")
-	}
-}
-
-// R11, R15: what bounds connections is that of new ones; those that are there
-// keep their own, and none is ended for being one too many.
-func TestReloadChangesNewConnections(t *testing.T) {
-	g := newRig(t)
-	_, accept := g.worker("w1", 3)
-	first := g.caller()
-	g.caller()
-	g.reload(func(o *Options) { o.Limits.Connections, o.MaxStreams = 1, 3 })
-	late := testkit.DialCaller(t, g.addr)
-	late.Skip(testkit.Settings)
-	late.WantGoAway(http2.ErrCodeEnhanceYourCalm)
-	late.WantClosed()
-	first.WriteHeaders(1, end, request(hello)...)
-	worker := accept()
-	worker.WantHeaders(1, end)
-	g.reload(func(o *Options) { o.MaxStreams = 3 })
-	newcomer := testkit.DialCaller(t, g.addr)
-	if settings := newcomer.Greet(); settings[http2.SettingMaxConcurrentStreams] != 3 {
-		t.Errorf("a new connection is told %v", settings)
-	}
-	reply(worker, 1)
-	wantReply(first, 1)
-}
 
 // Reloads while everything else happens at once: no call is left behind and
 // nothing races.

@@ -74,7 +74,12 @@ func TestShardsAtOnce(t *testing.T) {
 		running.Go(func() { m.batches(batches) })
 	}
 	running.Wait()
-	if n, want := lines[0].g.Stats().of(t, hello).Codes["OK"], uint64(shards*batches*flyingPerShard); n != want {
-		t.Errorf("%d calls were answered, want %d", n, want)
+	m, want := lines[0].g.Stats().of(t, hello), uint64(shards*batches*flyingPerShard)
+	seconds, waits := uint64(0), uint64(0)
+	for i := range m.Seconds.Counts {
+		seconds, waits = seconds+m.Seconds.Counts[i], waits+m.Wait.Counts[i]
+	}
+	if n := m.Codes["OK"]; n != want || seconds != want || waits != want || len(m.Seconds.Counts) != len(m.Seconds.Bounds)+1 {
+		t.Errorf("%d calls were answered, want %d; counted are %d times and %d waits", n, want, seconds, waits)
 	}
 }

@@ -11,7 +11,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/cabrank/cabrank/internal/grpcwire"
 	"github.com/cabrank/cabrank/internal/testkit"
 )
 
@@ -58,41 +57,6 @@ func (a *tokens) wantAsked(t testing.TB, n int) {
 func withTokens(a *tokens) func(*Options) { return func(o *Options) { o.Auth = a } }
 
 func bearer(user string) []string { return []string{"authorization", "Bearer " + user} }
-
-// Whose a call is says its token, of each call on its connection: workers, the access log
-// and limits go by it. A token is looked at once.
-func TestTokenOfEachCall(t *testing.T) {
-	a := &tokens{may: "/"}
-	users := make(chan string, 20)
-	g := newRig(t, withTokens(a), func(o *Options) {
-		o.Keys = Keys{By: ByPeer, Concurrent: 1}
-		o.Access = func(a *Access) { users <- a.Caller.Identity }
-	})
-	_, accept := g.worker("w1", 4)
-	caller := g.caller()
-	worker := caller
-	forged := []string{"x-cabrank-user", "admin"}
-	second := g.caller()
-	for i, user := range []string{"ann", "bob", "ann", "ann", "jürgen", "bob", "bob"} {
-		stream := uint32(1 + 2*i)
-		caller.WriteHeaders(stream, end, request(hello, append(bearer(user), forged...)...)...)
-		if i == 0 {
-			worker = accept()
-		}
-		told := string(grpcwire.AppendMessage(nil, user))
-		worker.WantFields(stream, end, slices.Concat(request(hello, bearer(user)...), []string{"x-forwarded-for", "127.0.0.1", "x-cabrank-hops", "1", "x-cabrank-user", told})...)
-		second.WriteHeaders(stream, end, request(hello, bearer(user)...)...)
-		wantStatus(second, stream, "8", "cabrank: too many calls")
-		reply(worker, stream)
-		wantReply(caller, stream)
-		for range 2 {
-			if got := <-users; got != "token:"+user {
-				t.Errorf("%s is %s", user, got)
-			}
-		}
-	}
-	a.wantAsked(t, 3)
-}
 
 // A source has a part of the looks at a time; its further calls are refused, and what was
 // found already counts.

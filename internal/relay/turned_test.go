@@ -4,58 +4,8 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/net/http2"
-
 	"github.com/cabrank/cabrank/internal/health"
-	"github.com/cabrank/cabrank/internal/testkit"
 )
-
-// R4: a call that workers turn away by GOAWAY moves at most eight times. It teaches
-// nothing of their threads: no slot pauses or is taken away for it, and the calls of
-// others are answered meanwhile.
-func TestTurnedAwayNineTimes(t *testing.T) {
-	g := newRig(t)
-	_, bad := g.worker("w1", 4)
-	caller, other := g.caller(), g.caller()
-	caller.WriteHeaders(1, end, request(hello)...)
-	for try := range 9 {
-		w := bad()
-		w.WantHeaders(1, end)
-		if try == 4 { // the worker answers somebody else on the same connection
-			other.WriteHeaders(1, end, request("/test.Greeter/Other")...)
-			w.WantHeaders(3, end)
-			reply(w, 3)
-			wantReply(other, 1)
-		}
-		w.Skip(testkit.RST)
-		w.WriteGoAway(0, http2.ErrCodeNo, "")
-		w.WantClosed()
-	}
-	wantStatus(caller, 1, "14", "cabrank: bad response from worker")
-	if n := g.counted("moved"); n != 8 {
-		t.Errorf("moved %d times, want 8", n)
-	}
-	if n := g.rank.Decisions()["paused_refusing"]; n != 0 {
-		t.Errorf("taken for refusals %d times", n)
-	}
-}
-
-// R4: a reflection call, which has no slot, is turned away no more often.
-func TestReflectionTurnedAwayNineTimes(t *testing.T) {
-	g := newRig(t)
-	_, bad := g.worker("w1", 4)
-	caller := g.caller()
-	caller.WriteHeaders(1, noEnd, request("/grpc.reflection.v1.ServerReflection/ServerReflectionInfo")...)
-	for range 9 {
-		w := bad()
-		w.WantHeaders(1, noEnd)
-		w.Skip(testkit.RST)
-		w.WriteGoAway(0, http2.ErrCodeNo, "")
-		w.WantClosed()
-	}
-	caller.WantFields(1, end, ":status", "200", "content-type", "application/grpc", "grpc-status", "14",
-		"grpc-message", "cabrank: bad response from worker")
-}
 
 // R4: an endpoint that answers nobody and turns calls away for a second is given one
 // more and more rarely. An answer on any shard ends that, as does a new process.

@@ -109,6 +109,8 @@ func (w *wire) write(p *testkit.Peer, name string, id uint32, verb string, args 
 	arg := func(i int) int64 { return w.number(args[i]) }
 	w.pick(verb, map[string]func(){
 		"reply":  func() { reply(p, id) },
+		"check":  func() { askHealth(p, id, checkPath, strings.Join(args, "")) }, // of a service
+		"watch":  func() { askHealth(p, id, watchPath, strings.Join(args, "")) },
 		"data":   func() { p.WriteData(id, w.last(args), w.bytes(args[0])) },
 		"padded": func() { p.WritePadded(id, w.last(args), w.bytes(args[0]), int(arg(1))) },
 		"end":    func() { p.WriteData(id, end, nil) },
@@ -129,19 +131,45 @@ func (w *wire) want(p *testkit.Peer, name string, id uint32, verb string, args [
 		return
 	}
 	w.pick(verb, map[string]func(){
-		"reply":    func() { wantReply(p, id) },
-		"data":     func() { p.WantDataBytes(id, w.bytes(args[0]), w.last(args)) },
-		"some":     func() { p.WantData(id, w.last(args)) }, // DATA
-		"end":      func() { p.WantDataBytes(id, nil, end) },
-		"rst":      func() { p.WantRST(id, w.code(args[0])) },
-		"goaway":   func() { w.same("last stream", int64(p.WantGoAway(w.code(args[1]))), w.number(args[0])) },
-		"ping":     func() { w.pings[name] = append(w.pings[name], p.WantPing()) },
-		"pong":     func() { p.WantPingAck([8]byte{1}) },
-		"settings": func() { p.WantSettings() },
-		"credit":   func() { p.WantCredit(id, w.number(args[0])) },
-		"idle":     p.WantIdle,
-		"closed":   p.WantClosed,
+		"reply":  func() { wantReply(p, id) },
+		"check":  func() { w.wantHealth(p, id, args[0]) }, // serving, notserving or none
+		"watch":  func() { p.WantFields(id, noEnd, responseHead()...); p.WantDataBytes(id, w.bytes(args[0]), noEnd) },
+		"data":   func() { p.WantDataBytes(id, w.bytes(args[0]), w.last(args)) },
+		"some":   func() { p.WantData(id, w.last(args)) }, // DATA
+		"end":    func() { p.WantDataBytes(id, nil, end) },
+		"rst":    func() { p.WantRST(id, w.code(args[0])) },
+		"goaway": func() { w.same("last stream", int64(p.WantGoAway(w.code(args[1]))), w.number(args[0])) },
+		"ping":   func() { w.pings[name] = append(w.pings[name], p.WantPing()) },
+		"pong":   func() { p.WantPingAck([8]byte{1}) },
+		"settings": func() {
+			got := p.WantSettings()
+			for _, s := range w.settings(args) {
+				w.same(s.ID.String(), int64(got[s.ID]), int64(s.Val))
+			}
+		},
+		"credit": func() { p.WantCredit(id, w.number(args[0])) },
+		"idle":   p.WantIdle,
+		"closed": p.WantClosed,
 	})
+}
+
+// askHealth sends a question about a service.
+func askHealth(caller *testkit.Peer, stream uint32, path, service string) {
+	msg := append([]byte{0, 0, 0, 0, byte(len(service) + 2), 0x0a, byte(len(service))}, service...)
+	caller.Batch(func() {
+		caller.WriteHeaders(stream, noEnd, request(path)...)
+		caller.WriteData(stream, end, msg)
+	})
+}
+
+func (w *wire) wantHealth(p *testkit.Peer, id uint32, is string) {
+	if is == "none" {
+		wantStatus(p, id, "5", "unknown service")
+		return
+	}
+	p.WantFields(id, noEnd, responseHead()...)
+	p.WantDataBytes(id, w.bytes(is), noEnd)
+	p.WantFields(id, end, "grpc-status", "0")
 }
 
 // wantHeaders compares a header list; a value * is any.
@@ -175,6 +203,7 @@ func (w *wire) does(name, verb string, args []string) {
 		"hears":    p.ReadAgain,
 		"anyorder": p.AnyOrder, // of streams
 		"refills":  p.Refill,
+		"dribble":  func() { p.Dribble(int(w.number(args[0]))) },
 		"fragile":  p.Fragile,
 		"settings": func() { p.WriteSettings(w.settings(args)...); p.WantSettingsAck() },
 		"skip": func() {
@@ -214,7 +243,7 @@ func (w *wire) last(args []string) testkit.EndStream {
 	return testkit.EndStream(slices.Contains(args, "end"))
 }
 
-var wireBytes = regexp.MustCompile(`^(hi|twenty|zeros|count|"(?:[^"\\]|\\.)*")(?:\*([^\[]+))?(?:\[([^:]*):([^\]]*)\])?$`)
+var wireBytes = regexp.MustCompile(`^(hi|twenty|zeros|count|serving|notserving|unknown|"(?:[^"\\]|\\.)*")(?:\*([^\[]+))?(?:\[([^:]*):([^\]]*)\])?$`)
 
 // bytes reads a text in quotes, hi (a message of one byte), twenty (one of 20 with its prefix), zeros or
 // count (the bytes 0, 1, 2…), so many times, and what of that: count*100[50:].
@@ -233,6 +262,8 @@ func (w *wire) bytes(word string) (b []byte) {
 			b = append(b, hi()...)
 		case "twenty":
 			b = append(append(b, 0, 0, 0, 0, 15), "mmmmmmmmmmmmmmm"...)
+		case "serving", "notserving", "unknown": // as health is told
+			b = append(b, 0, 0, 0, 0, 2, 8, map[string]byte{"serving": 1, "notserving": 2, "unknown": 3}[m[1]])
 		case "zeros":
 			b = append(b, 0)
 		case "count":

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"net/netip"
 	"reflect"
 	"slices"
 	"strconv"
@@ -11,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/cabrank/cabrank/internal/door"
 	"github.com/cabrank/cabrank/internal/grpcwire"
 	"github.com/cabrank/cabrank/internal/rank"
 	"github.com/cabrank/cabrank/internal/testkit"
@@ -60,7 +62,10 @@ func (w *wire) line(words []string) {
 
 func (w *wire) rig() *rig {
 	if w.g == nil {
-		w.g = newPipeRig(w, w.change...)
+		told := func(o *Options) {
+			o.Access = func(a *Access) { w.told = append(w.told, wireTold{*a, string(a.Path)}) }
+		}
+		w.g = newPipeRig(w, append([]func(*Options){w.log.into, told}, w.change...)...)
 	}
 	return w.g
 }
@@ -76,7 +81,7 @@ func (w *wire) peer(name string) *testkit.Peer {
 	return w.peers[name]
 }
 
-// places brings in callers and workers. Nobody reads what is sent to a stuck worker, not
+// places brings in callers and workers. Nobody can connect to one that is nowhere, nobody reads what is sent to a stuck worker, not
 // even its transport; a silent one says nothing.
 func (w *wire) places(args []string) map[string]func() {
 	g := w.rig()
@@ -94,10 +99,14 @@ func (w *wire) places(args []string) map[string]func() {
 				w.greet(args[0], args[1:])
 			}
 		},
-		"worker": func() { // NAME SLOTS [elsewhere | silent | stuck] [SETTING=value…]
+		"worker": func() { // NAME SLOTS [elsewhere | silent | stuck | nowhere] [SETTING=value…]
 			how := append(args, "")[2]
 			e := g.AddEndpoint(args[0], int(w.number(args[1])), how != "elsewhere")
-			w.endpoints[args[0]], w.conns[args[0]] = e, g.pipe(e)
+			if w.endpoints[args[0]] = e; how == "nowhere" {
+				g.Up(e, "none", "") // dials fail at once
+				return
+			}
+			w.conns[args[0]] = g.pipe(e)
 			switch how {
 			case "stuck":
 			case "silent":
@@ -117,6 +126,7 @@ func (w *wire) places(args []string) map[string]func() {
 		},
 		"up": func() { // ENDPOINT NAME: its next worker
 			w.conns[args[1]] = g.pipe(w.endpoint(args[0]))
+			delete(w.peers, args[1])
 			w.greet(args[1], args[2:])
 		},
 		"greets": func() { w.greet(args[0], args[1:]) }, // NAME [SETTING=value…], that did not yet
@@ -162,6 +172,16 @@ func (w *wire) acts(args []string) map[string]func() {
 			w.drained = g.drain(w.duration(args[0]), w.hurry)
 			synctest.Wait()
 		},
+		"stopserving": g.StopServing,
+		"describe": func() { // NAME SERVICE=true or =false…
+			services := map[string]bool{}
+			for _, a := range args[1:] {
+				name, serves, _ := strings.Cut(a, "=")
+				services[name] = serves == "true"
+			}
+			g.Describe(w.endpoint(args[0]), services)
+		},
+		"suspect":    func() { g.Suspect(w.endpoint(args[0]), true) },
 		"failsintwo": func() { g.failInTwo.Store(true) }, // some worker has failed so
 		"otherkeys":  func() { w.auth.epoch.Add(1) },
 		"looks": func() { // stop, or go: at tokens
@@ -186,6 +206,7 @@ func (w *wire) checks(args []string) map[string]func() {
 		"waiting":  func() { g.wantWaiting(int(number())) },
 		"inflight": func() { g.wantInFlight(int(number())) },
 		"running":  func() { w.same("calls", int64(g.running()), number()) },
+		"serving":  func() { w.texts([]string{fmt.Sprint(g.Serving())}, args) },
 		"asides":   func() { w.same("places aside", int64(g.asides.Load()), number()) },
 		"methods": func() {
 			var names []string
@@ -215,10 +236,20 @@ func (w *wire) checks(args []string) map[string]func() {
 		"connections": func() { w.same("connections", g.connections.Load(), number()) },
 		"asked":       func() { w.auth.wantAsked(w, int(number())) },
 		"absorbed":    func() { g.wantAbsorbed(number()) },
+		"dials":       func() { w.same("failed dials", int64(g.dials().failures), number()) }, // of the first endpoint
+		"tells":       func() { w.same("calls", int64(len(w.told)), number()) },
+		"told":        func() { w.fields(reflect.ValueOf(w.told[number()]), args[1:]) },                  // N Field=value of Access
+		"logged":      func() { w.same("lines", int64(w.log.count(w.unquoted(args[1:])...)), number()) }, // with each of these texts
 		"longcalls":   func() { w.same("long calls", int64(g.Rank().LongCalls), number()) },
-		"sent": func() { // PEER STREAM least..most: what it has poured
+		"sent": func() { // PEER STREAM or all, least..most: what it has poured
 			least, most, _ := strings.Cut(args[2], "..")
-			if n := w.sent[args[0]+args[1]]; n < w.number(least) || n > w.number(most) {
+			n := w.sent[args[0]+args[1]]
+			for of, sent := range w.sent {
+				if args[1] == "all" && strings.HasPrefix(of, args[0]) {
+					n += sent
+				}
+			}
+			if n < w.number(least) || n > w.number(most) {
 				w.Errorf("%d bytes", n)
 			}
 		},
@@ -241,12 +272,16 @@ func (w *wire) state(name string) *rank.EndpointState {
 }
 
 func (w *wire) texts(got, want []string) {
-	for i := range want {
-		want[i] = w.unquote(want[i])
-	}
-	if !slices.Equal(got, want) {
+	if !slices.Equal(got, w.unquoted(want)) {
 		w.Errorf("got %q", got)
 	}
+}
+
+func (w *wire) unquoted(words []string) []string {
+	for i := range words {
+		words[i] = w.unquote(words[i])
+	}
+	return words
 }
 
 func (w *wire) seconds(of MethodStats, want []string) {
@@ -307,7 +342,7 @@ func (w *wire) counters(got map[string]uint64, want []string, all bool) {
 func (w *wire) fields(of reflect.Value, want []string) {
 	for _, a := range want {
 		name, value, _ := strings.Cut(a, "=")
-		got := of.FieldByName(name).Interface()
+		got := fieldOf(of, name).Interface()
 		if at, ok := got.(time.Time); ok {
 			if got = time.Since(at).Round(10 * time.Millisecond); at.IsZero() {
 				got = "none"
@@ -323,10 +358,7 @@ func (w *wire) fields(of reflect.Value, want []string) {
 func (w *wire) set(of reflect.Value, words []string) {
 	for _, word := range words {
 		name, value, _ := strings.Cut(word, "=")
-		field := of
-		for part := range strings.SplitSeq(name, ".") {
-			field = field.FieldByName(part)
-		}
+		field := fieldOf(of, name)
 		switch f := field.Addr().Interface().(type) {
 		case *bool:
 			*f = true
@@ -340,6 +372,10 @@ func (w *wire) set(of reflect.Value, words []string) {
 			*f = map[string]rank.OnCancel{"free": rank.Free, "hold": rank.Hold, "finish": rank.Finish}[value]
 		case *KeySource:
 			*f = map[string]KeySource{"nothing": ByNothing, "peer": ByPeer, "authority": ByAuthority, "metadata": ByMetadata}[value]
+		case *door.Proxies:
+			for prefix := range strings.SplitSeq(value, ",") {
+				*f = append(*f, netip.MustParsePrefix(prefix))
+			}
 		case *[]grpcwire.Code:
 			for code := range strings.SplitSeq(value, ",") {
 				*f = append(*f, grpcwire.Code(w.number(code)))
@@ -350,6 +386,13 @@ func (w *wire) set(of reflect.Value, words []string) {
 			field.SetInt(w.number(value))
 		}
 	}
+}
+
+func fieldOf(of reflect.Value, name string) reflect.Value {
+	for part := range strings.SplitSeq(name, ".") {
+		of = of.FieldByName(part)
+	}
+	return of
 }
 
 func (w *wire) float(text string) float64 {

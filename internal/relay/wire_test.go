@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/cabrank/cabrank/internal/h2"
 	"github.com/cabrank/cabrank/internal/testkit"
 )
 
@@ -165,6 +166,15 @@ type wire struct {
 	began     time.Time            // by "clock"
 	hurry     chan struct{}        // ends the wait of a drain
 	drained   func()
+	log       logLines
+	told      []wireTold
+}
+
+// wireTold is what the access log has of a call.
+type wireTold struct {
+	Access
+
+	Path string
 }
 
 func newWire(t *testing.T) *wire {
@@ -308,7 +318,8 @@ func (w *wire) duration(text string) time.Duration { return time.Duration(w.numb
 func wireConstants() map[string]int64 {
 	return map[string]int64{
 		"max": lastID, "connWindow": connWindow, "enoughAnswers": enoughAnswers, "maxResets": maxResets, "maxComplaints": maxComplaints,
-		"gatherFor": int64(gatherFor), "gatherLonger": int64(gatherLonger), "holdFor": int64(holdFor), "firstBackOff": int64(firstBackOff),
+		"gatherFor": int64(gatherFor), "holdBriefly": int64(holdBriefly), "quietAfter": int64(quietAfter), "enoughRuns": enoughRuns, "maxMethods": maxMethods, "maxUnproven": maxUnproven,
+		"maxKeepAlive": int64(maxKeepAlive), "maxAdded": int64(maxAdded), "largeLists": int64(h2.CallerAllowances()[h2.LargeList].Burst), "gatherLonger": int64(gatherLonger), "holdFor": int64(holdFor), "firstBackOff": int64(firstBackOff),
 		"messageTime": int64(messageTime), "trailersTime": int64(trailersTime), "unheardFor": int64(unheardFor), "dialTimeout": int64(dialTimeout),
 		"absentAfter": int64(absentAfter), "keepAliveAnswer": int64(keepAliveAnswer), "finalGoAway": int64(finalGoAway),
 		"stallEvery": int64(stallEvery), "minKeyIdle": int64(minKeyIdle), "ownPatience": int64(ownPatience), "maxPassTime": int64(maxPassTime), "outputHigh": outputHigh, "waitingSize": waitingSize,
