@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"golang.org/x/net/http2"
-	"golang.org/x/net/http2/hpack"
 
 	"github.com/cabrank/cabrank/internal/h2"
 	"github.com/cabrank/cabrank/internal/testkit"
@@ -22,42 +21,31 @@ const (
 
 // servant answers calls as a worker does that has nothing to fear: it is the
 // relay that stands between it and the attack.
-func servant(g *rig) {
-	f := farOf(g.t, true, g.pipe(g.AddEndpoint("w1", 1000, false)))
-	paths := map[uint32]string{}
-	heard := func(s *judged, end bool) {
-		if end {
-			f.serve(s.id, paths[s.id])
-			delete(paths, s.id)
-		}
-	}
-	f.onHeaders = func(s *judged, fields []hpack.HeaderField, end bool) {
-		for _, field := range fields {
-			if field.Name == ":path" {
-				paths[s.id] = field.Value
-			}
-		}
-		heard(s, end)
-	}
-	f.onData = func(s *judged, _ []byte, end bool) { heard(s, end) }
-	go func() { // ends with the connection
-		f.do(func() { f.greet() })
-		f.read()
-	}()
-	g.t.Cleanup(func() { f.nc.Close() })
+func servant(g *rig) *goodWorker {
+	w := worldOf(g)
+	return newGoodWorker(w, w.endpoint("w1", 1000, false))
 }
 
-func (f *far) serve(id uint32, path string) {
-	if path == silentPath {
-		return
+// serve answers all that has come.
+func (g *goodWorker) serve() {
+	for moved := true; moved; synctest.Wait() {
+		synctest.Wait()
+		moved = g.work(0)
+		for _, s := range g.whole {
+			if s.reset || s.path == silentPath {
+				continue
+			}
+			g.headers(s.id, false, responseHead()...)
+			if s.path == largePath {
+				g.data(s.id, false, 32<<10)
+			} else {
+				_ = g.framer.WriteData(s.id, false, hi())
+			}
+			g.headers(s.id, true, "grpc-status", "0")
+		}
+		g.whole = nil
+		g.flush()
 	}
-	f.headers(id, false, responseHead()...)
-	if path == largePath {
-		f.data(id, false, 32<<10)
-	} else {
-		_ = f.framer.WriteData(id, false, hi())
-	}
-	f.headers(id, true, "grpc-status", "0")
 }
 
 // attack is what one connection of a caller does to hurt the others. The step
@@ -190,8 +178,7 @@ func TestAttacks(t *testing.T) {
 func (a attack) run(t *testing.T) {
 	t.Helper()
 	g := newPipeRig(t, func(o *Options) { o.Resets = testResets })
-	servant(g)
-	good := goodCaller{g: g, p: g.pipeCaller()}
+	good := goodCaller{g: g, p: g.pipeCaller(), worker: servant(g)}
 	good.call()
 	synctest.Wait()
 	before := g.budget.Used()
@@ -269,9 +256,10 @@ func (g *rig) ended(s side, reason string) uint64 {
 
 // goodCaller makes one call after the other.
 type goodCaller struct {
-	g    *rig
-	p    *testkit.Peer
-	next uint32
+	g      *rig
+	p      *testkit.Peer
+	worker *goodWorker
+	next   uint32
 }
 
 func (c *goodCaller) call() {
@@ -280,6 +268,7 @@ func (c *goodCaller) call() {
 	c.next++
 	c.p.WriteHeaders(id, noEnd, request(hello)...)
 	c.p.WriteData(id, end, hi())
+	c.worker.serve()
 	wantReply(c.p, id)
 }
 

@@ -2,9 +2,6 @@ package relay
 
 import (
 	"bytes"
-	"net"
-	"sync"
-	"testing"
 
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
@@ -13,13 +10,12 @@ import (
 )
 
 // far is the far end of one connection of the relay: a caller or a worker that can
-// write any frame, and judges what it is sent.
+// write any frame, and judges what it is sent. Every byte goes in and out by hand.
 type far struct {
 	*judge
 	next  uint32 // a caller's next stream
 	acked int    // SETTINGS of the engine that were acknowledged
 
-	// In a world: every byte goes in and out by hand.
 	w    *world
 	link *shard.Link
 	e    *Endpoint     // of a worker
@@ -27,74 +23,27 @@ type far struct {
 	uc   *upstreamConn // of a worker
 	dead bool          // the engine or the far end has ended the connection
 
-	// With a transport.
-	mu sync.Mutex // guards all of it but the transport's reading end
-	nc net.Conn
-
 	out    bytes.Buffer // what framer writes
 	framer *http2.Framer
 	enc    *hpack.Encoder
 	list   bytes.Buffer
 }
 
-func newFar(t testing.TB, worker bool) *far {
-	t.Helper()
-	f := &far{judge: newJudge(t, worker), next: 1}
+func newFar(w *world, worker bool) *far {
+	f := &far{judge: newJudge(w.t, worker), next: 1, w: w}
 	f.framer = http2.NewFramer(&f.out, nil)
 	f.framer.AllowIllegalWrites = true
 	f.enc = hpack.NewEncoder(&f.list)
 	return f
 }
 
-// farOf returns the far end of a connection that somebody else transports. Its
-// methods are called inside do, or by what read tells.
-func farOf(t testing.TB, worker bool, nc net.Conn) *far {
-	t.Helper()
-	f := newFar(t, worker)
-	f.nc, f.late = nc, true
-	return f
-}
-
-// do writes something.
-func (f *far) do(write func()) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	write()
-	f.flush()
-}
-
-// read takes what comes, does what any peer must do, and gives back all credit, until
-// the connection ends.
-func (f *far) read() {
-	data := f.onData
-	f.onData = func(s *judged, p []byte, end bool) {
-		if len(p) > 0 {
-			_ = f.framer.WriteWindowUpdate(s.id, uint32(len(p)))
-			_ = f.framer.WriteWindowUpdate(0, uint32(len(p)))
-		}
-		if data != nil {
-			data(s, p, end)
-		}
-	}
-	buf := make([]byte, 32<<10)
-	for {
-		n, err := f.nc.Read(buf)
-		if err != nil {
-			return
-		}
-		f.do(func() {
-			f.took(buf[:n])
-			f.keepUp()
-		})
-	}
-}
-
-// greet writes what a peer begins with.
+// greet begins the connection, as a peer does.
 func (f *far) greet(settings ...http2.Setting) {
 	if !f.worker {
 		f.out.WriteString(http2.ClientPreface)
 	}
 	_ = f.framer.WriteSettings(settings...)
+	f.flush()
 }
 
 // keepUp answers what any peer must answer.
@@ -108,23 +57,12 @@ func (f *far) keepUp() {
 	f.asked = nil
 }
 
-// send sends bytes. Errors are expected: the relay may have ended the connection.
-func (f *far) send(p []byte) {
-	f.t.Helper()
-	if f.nc == nil {
-		f.hand(p)
-		return
-	}
-	f.fed(p, never)
-	_, _ = f.nc.Write(p)
-}
-
-// flush sends what the framer has written.
+// flush hands in what the framer has written.
 func (f *far) flush() {
 	f.t.Helper()
 	p := bytes.Clone(f.out.Bytes())
 	f.out.Reset()
-	f.send(p)
+	f.hand(p)
 }
 
 func (f *far) encode(fields ...string) []byte {
@@ -228,7 +166,7 @@ func (f *far) fragments(s *script, stream uint32, choice byte, list []string) {
 // act has the far end do one thing.
 func (f *far) act(s *script, lists [][]string) {
 	if s.byte()%8 == 0 {
-		f.send(s.bytes(int(s.byte())))
+		f.hand(s.bytes(int(s.byte())))
 		return
 	}
 	f.write(s, lists)

@@ -1,6 +1,9 @@
 package relay
 
-import "slices"
+import (
+	"maps"
+	"slices"
+)
 
 // recipe writes scripts: the seeds of FuzzCaller and FuzzPeers that are easier
 // to read as code than as files. What a run finds is in testdata/fuzz.
@@ -132,7 +135,8 @@ func callerSeeds() (seeds [][]byte) {
 		"whole windows":   func(r *recipe) { r.ask(0, false).times(5, func(r *recipe) { r.frame(opCaller, frameBig, 0, 6) }) },
 		"frames too long": func(r *recipe) { r.ask(0, false).frame(opCaller, frameBig, 0, 7) },
 	}
-	for _, flood := range floods {
+	for _, name := range slices.Sorted(maps.Keys(floods)) {
+		flood := floods[name]
 		add(0, func(r *recipe) { r.ask(0, false).times(25, flood) })
 		add(16, func(r *recipe) { r.times(4, func(r *recipe) { r.ask(0, false) }).serve().times(25, flood).serve() })
 	}

@@ -101,89 +101,130 @@ func fuzzCaller(t *testing.T, s script) {
 	if flags&16 != 0 {
 		slots = 3
 	}
-	worker := newGoodWorker(w, flags&1 == 0, slots,
+	c := newCast(w, nil, w.endpoint("good", slots, flags&1 == 0),
 		http2.Setting{ID: http2.SettingMaxConcurrentStreams, Val: 64},
 		http2.Setting{ID: http2.SettingInitialWindowSize, Val: []uint32{65535, 0, 1, 1000}[flags>>1&3]})
-	beside := newSteady(w)
-	wild := w.caller()
 	if flags&8 == 0 {
-		wild.greet()
-		wild.flush()
+		c.wild.greet()
 	}
-	lists := requests()
 	for len(s) > 0 {
-		step(w, &s, worker, beside, func(op byte) {
-			if op < 6 {
-				wild.act(&s, lists)
-			} else {
-				wild.take(int(s.byte()) << 6)
-			}
-		})
+		c.step(&s)
 	}
-	if !wild.dead {
-		wild.drain()
-		wild.leave()
-	}
-	settleWorld(t, w, worker, beside, func(*steadyCall) bool { return true })
+	c.leave()
+	c.settle(func(*steadyCall) bool { return true })
 }
 
-// step does what the next bytes of the script say; ops below 7 of wild are the
-// fuzzed peers' own.
-func step(w *world, s *script, worker *goodWorker, beside *steady, wild func(op byte)) {
+// cast is everybody on one shard: a caller and a worker that do anything, beside a caller and
+// a worker that keep all rules.
+type cast struct {
+	*world
+
+	wild, mad     *far // nil: there is no such worker
+	good          *goodWorker
+	beside        *steady
+	asks, answers [][]string
+}
+
+// newCast has everybody come; wild and mad have not greeted.
+func newCast(w *world, mad, good *Endpoint, settings ...http2.Setting) *cast {
+	c := &cast{world: w, asks: requests(), answers: answersOf()}
+	if mad != nil {
+		c.mad = w.worker(mad)
+	}
+	c.good, c.beside, c.wild = newGoodWorker(w, good, settings...), newSteady(w), w.caller()
+	return c
+}
+
+// step does what the next bytes of the script say.
+func (c *cast) step(s *script) {
 	switch op := s.byte() % 16; op {
 	case 7:
-		beside.call()
+		c.beside.call()
 	case 8:
-		beside.drain()
+		c.beside.drain()
 	case 9:
-		worker.work(uint32(s.byte()))
+		c.good.work(uint32(s.byte()))
 	case 10:
-		worker.work(uint32(s.byte()) << 8)
+		c.good.work(uint32(s.byte()) << 8)
 	case 11, 12:
-		worker.answer()
+		c.good.answer()
 	case 13:
-		w.pass(time.Duration(s.byte()) * time.Millisecond)
+		pass(time.Duration(s.byte()) * time.Millisecond) // grants reach their calls meanwhile
 	case 14:
-		if w.split = int(s.byte()); w.split == 0 {
-			w.split = 1 << 20
+		if c.split = int(s.byte()); c.split == 0 {
+			c.split = 1 << 20
 		}
 	case 15:
-		_ = worker.framer.WriteSettings(
+		_ = c.good.framer.WriteSettings(
 			http2.Setting{ID: http2.SettingInitialWindowSize, Val: s.number() & (1<<20 - 1)},
 			http2.Setting{ID: http2.SettingMaxFrameSize, Val: 16384 + uint32(s.byte())})
-		worker.flush()
+		c.good.flush()
 	default:
-		wild(op)
+		c.wildly(op, s)
 	}
-	w.check()
+	c.check()
 }
 
-// settleWorld has the worker answer everything, until the steady caller has
-// got the end of each of its calls, and the whole answer of those that must have one.
-func settleWorld(t *testing.T, w *world, worker *goodWorker, beside *steady, must func(*steadyCall) bool) {
-	t.Helper()
-	w.split = 1 << 20
+// wildly has one of those act who keep no rule.
+func (c *cast) wildly(op byte, s *script) {
+	switch {
+	case op < 3 && c.mad != nil:
+		c.mad.act(s, c.answers)
+	case op < 5 || op == 5 && c.mad == nil:
+		c.wild.act(s, c.asks)
+	case op == 5:
+		n := s.byte()
+		if n == cutMad {
+			c.g.Cut(c.mad.e)
+		}
+		c.mad.take(int(n) << 6)
+	default:
+		c.wild.take(int(s.byte()) << 6)
+	}
+}
+
+// leave ends the connections of those who keep no rule.
+func (c *cast) leave() {
+	for _, f := range []*far{c.wild, c.mad} {
+		if f != nil {
+			f.drain()
+			f.leave()
+		}
+	}
+}
+
+// settle has the worker answer everything, until the steady caller has got the end of each
+// of its calls, and the whole answer of those that must have one.
+func (c *cast) settle(must func(*steadyCall) bool) {
+	c.t.Helper()
+	c.split = 1 << 20
 	for range 200 {
-		for worker.work(1<<16) || worker.answer() {
-			w.check()
+		c.serve()
+		if c.beside.dead {
+			c.t.Fatal("a caller that kept all rules has lost its connection")
 		}
-		beside.drain()
-		if beside.dead {
-			t.Fatal("a caller that kept all rules has lost its connection")
-		}
-		if beside.waiting() == 0 {
+		if c.beside.waiting() == 0 {
 			break
 		}
-		w.pass(50 * time.Millisecond)
+		pass(50 * time.Millisecond)
 	}
-	if n := beside.waiting(); n > 0 {
-		t.Fatalf("%d calls have no end: %v", n, w.g.Rank())
+	if n := c.beside.waiting(); n > 0 {
+		c.t.Fatalf("%d calls have no end: %v", n, c.g.Rank())
 	}
-	for id, c := range beside.calls {
-		if must(c) && (c.status != "0" || string(c.got) != c.ask || c.reset) {
-			t.Errorf("call %d: %v; want its answer and 0", id, c)
+	for id, call := range c.beside.calls {
+		if must(call) && (call.status != "0" || string(call.got) != call.ask || call.reset) {
+			c.t.Errorf("call %d: %v; want its answer and 0", id, call)
 		}
 	}
+}
+
+// serve has the good worker answer all that has come to it, and the steady caller read.
+func (c *cast) serve() {
+	c.t.Helper()
+	for c.good.work(1<<16) || c.good.answer() {
+		c.check()
+	}
+	c.beside.drain()
 }
 
 // mayRunTwice is the bit of a script's first byte by which calls are retried and
@@ -226,41 +267,19 @@ func fuzzPeers(t *testing.T, s script) {
 		}
 		cancelled(o, flags)
 	})
-	mad := w.worker("mad", 6, flags&1 == 0)
+	mad := w.endpoint("mad", 6, flags&1 == 0)
+	c := newCast(w, mad, w.endpoint("good", 64, flags&1 == 0), http2.Setting{ID: http2.SettingMaxConcurrentStreams, Val: 64})
 	if flags&2 == 0 {
-		mad.greet()
-		mad.flush()
+		c.mad.greet()
 	}
-	worker := newGoodWorker(w, flags&1 == 0, 64, http2.Setting{ID: http2.SettingMaxConcurrentStreams, Val: 64})
-	beside, wild := newSteady(w), w.caller()
-	wild.greet()
-	wild.flush()
-	asks, replies := requests(), answersOf()
+	c.wild.greet()
 	for len(s) > 0 {
-		step(w, &s, worker, beside, func(op byte) {
-			switch op {
-			case 0, 1, 2:
-				mad.act(&s, replies)
-			case 3, 4:
-				wild.act(&s, asks)
-			case 5:
-				n := s.byte()
-				if n == cutMad {
-					w.g.Cut(mad.e)
-				}
-				mad.take(int(n) << 6)
-			default:
-				wild.take(int(s.byte()) << 6)
-			}
-		})
+		c.step(&s)
 	}
-	wild.drain()
-	mad.drain()
-	wild.leave()
-	mad.leave()
-	settleWorld(t, w, worker, beside, func(c *steadyCall) bool {
+	c.leave()
+	c.settle(func(call *steadyCall) bool {
 		// Else the answer may be the mad one's, and the good one's too late.
-		return flags&mayRunTwice == 0 && worker.replied[c.ask]
+		return flags&mayRunTwice == 0 && c.good.replied[call.ask]
 	})
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -14,14 +15,14 @@ import (
 	"github.com/cabrank/cabrank/internal/rank"
 )
 
-// world is a whole relay without transports: every byte goes in and out by
-// hand, in the order that an input of a fuzz target says.
+// world is a relay without transports, as one of its shards sees it: every byte goes in and
+// out by hand, in the order that a script says.
 type world struct {
-	t     *testing.T
+	t     testing.TB
 	g     *rig
 	st    *stand
-	split int // bytes per Feed
-	fed   int // bytes that callers and workers have sent
+	split int           // bytes per Feed
+	fed   *atomic.Int64 // bytes that all callers and workers have sent
 }
 
 // memoryBound is how much the relay may hold, besides what it was sent several
@@ -36,19 +37,27 @@ func newWorld(t *testing.T, change ...func(*Options)) *world {
 		o.Keys, o.BalanceKey, o.Explain = Keys{By: ByMetadata, Metadata: "x-tenant"}, "cookie", true
 		o.Lanes = []Lane{{LaneOptions: rank.LaneOptions{Name: "first", Priority: 1, Reserve: 1}, Keys: []string{"t"}}}
 	}}, change...)...)
-	return &world{t: t, g: g, st: g.stands[0], split: 1 << 20}
+	return worldOf(g)
 }
 
-func (w *world) far(worker bool) *far {
-	f := newFar(w.t, worker)
-	f.w = w
-	return f
+func worldOf(g *rig) *world {
+	return &world{t: g.t, g: g, st: g.stands[0], split: 1 << 20, fed: new(atomic.Int64)}
+}
+
+// on is the same relay on another shard.
+func (w *world) on(st *stand) *world {
+	other := *w
+	other.st = st
+	return &other
 }
 
 // caller connects a caller.
 func (w *world) caller() *far {
-	f := w.far(false)
+	f := newFar(w, false)
 	w.st.do(func() {
+		if f.dead = w.g.closing.Load(); f.dead {
+			return
+		}
 		cc := &callerConn{st: w.st, own: w.st.whoIs(Caller{Address: "192.0.2.1"})}
 		cc.timer.Owner = cc
 		w.g.connections.Add(1)
@@ -60,13 +69,21 @@ func (w *world) caller() *far {
 	return f
 }
 
-// worker brings in an endpoint with one connection; others cannot be made.
-func (w *world) worker(name string, slots int, local bool) *far {
-	f := w.far(true)
+// endpoint brings in an endpoint to which no connections can be made but by worker.
+func (w *world) endpoint(name string, slots int, local bool) *Endpoint {
 	e := w.g.AddEndpoint(name, slots, local)
 	w.g.Up(e, "none", "")
+	return e
+}
+
+// worker connects a worker to this shard.
+func (w *world) worker(e *Endpoint) *far {
+	f := newFar(w, true)
 	f.e = e
 	w.st.do(func() {
+		if f.dead = w.g.closing.Load(); f.dead {
+			return
+		}
 		f.uc = w.st.upstreamOf(e.slots).newConn()
 		f.link = f.uc.link
 	})
@@ -76,7 +93,7 @@ func (w *world) worker(name string, slots int, local bool) *far {
 // hand hands in what the far end has written, in pieces, as a link does.
 func (f *far) hand(p []byte) {
 	f.w.t.Helper()
-	f.w.fed += len(p)
+	f.w.fed.Add(int64(len(p)))
 	for len(p) > 0 {
 		n := min(f.w.split, len(p))
 		f.w.st.do(func() { f.feed(p[:n]) })
@@ -86,8 +103,7 @@ func (f *far) hand(p []byte) {
 }
 
 func (f *far) feed(p []byte) {
-	if f.dead || f.link.Closed() {
-		f.dead = true
+	if f.dead = f.dead || f.link.Closed(); f.dead {
 		return
 	}
 	err := f.link.Conn.Feed(bytes.Clone(p), f.w.st.Now()) // the engine may write over it
@@ -113,8 +129,7 @@ func (f *far) feed(p []byte) {
 func (f *far) take(n int) {
 	f.w.t.Helper()
 	f.w.st.do(func() {
-		if f.link.Closed() {
-			f.dead = true
+		if f.dead = f.dead || f.link.Closed(); f.dead {
 			return
 		}
 		p := f.link.Conn.Output()
@@ -138,21 +153,21 @@ func (f *far) drain() bool {
 
 // leave ends the connection from the far end.
 func (f *far) leave() {
-	f.dead = true
-	f.w.st.do(func() { f.link.Close(io.EOF) })
+	f.w.st.do(func() {
+		if f.dead = true; f.link != nil {
+			f.link.Close(io.EOF)
+		}
+	})
 	f.w.check()
 }
 
 // check says what must be true between any two events.
 func (w *world) check() {
 	w.t.Helper()
-	if used := w.g.budget.Used(); used > memoryBound+4*int64(w.fed) {
-		w.t.Fatalf("%d bytes are in use after %d were sent", used, w.fed)
+	if used, fed := w.g.budget.Used(), w.fed.Load(); used > int64(len(w.g.stands))*memoryBound+4*fed {
+		w.t.Fatalf("%d bytes are in use after %d were sent", used, fed)
 	}
 }
-
-// pass lets time pass in the bubble; grants reach their calls meanwhile.
-func (w *world) pass(d time.Duration) { pass(d) }
 
 // goodWorker is a worker that keeps all rules: it reads everything, answers
 // every whole request with its own bytes, and returns credit.
@@ -162,9 +177,16 @@ type goodWorker struct {
 	replied map[string]bool // bodies that were answered
 }
 
-func newGoodWorker(w *world, local bool, slots int, settings ...http2.Setting) *goodWorker {
-	g := &goodWorker{far: w.worker("good", slots, local), replied: map[string]bool{}}
-	g.onHeaders = func(s *judged, _ []hpack.HeaderField, end bool) { g.got(s, end) }
+func newGoodWorker(w *world, e *Endpoint, settings ...http2.Setting) *goodWorker {
+	g := &goodWorker{far: w.worker(e), replied: map[string]bool{}}
+	g.onHeaders = func(s *judged, fields []hpack.HeaderField, end bool) {
+		for _, f := range fields {
+			if f.Name == ":path" {
+				s.path = f.Value
+			}
+		}
+		g.got(s, end)
+	}
 	g.onData = func(s *judged, p []byte, end bool) {
 		s.body = append(s.body, p...)
 		if len(p) > 0 {
@@ -173,7 +195,6 @@ func newGoodWorker(w *world, local bool, slots int, settings ...http2.Setting) *
 		g.got(s, end)
 	}
 	g.greet(settings...)
-	g.flush()
 	return g
 }
 
@@ -187,7 +208,7 @@ func (g *goodWorker) got(s *judged, end bool) {
 func (g *goodWorker) work(room uint32) bool {
 	g.w.t.Helper()
 	moved := g.drain()
-	if g.dead {
+	if g.dead && !g.w.g.closing.Load() {
 		g.w.t.Fatal("a worker that kept all rules has lost its connection")
 	}
 	g.keepUp()
@@ -215,7 +236,7 @@ func (g *goodWorker) answer() bool {
 	s.answered = true
 	g.replied[string(s.body)] = true
 	body := s.body[:max(min(int64(len(s.body)), s.credit, g.credit, 16384), 0)]
-	g.headers(s.id, false, ":status", "200", "content-type", "application/grpc")
+	g.headers(s.id, false, responseHead()...)
 	_ = g.framer.WriteData(s.id, false, body)
 	g.headers(s.id, true, "grpc-status", "0")
 	g.flush()
@@ -265,13 +286,7 @@ const steadyMost = 8
 // call makes a call, unless there are enough.
 func (b *steady) call() {
 	b.w.t.Helper()
-	open := 0
-	for _, c := range b.calls {
-		if !c.ended && !c.reset {
-			open++
-		}
-	}
-	if open >= steadyMost || b.dead {
+	if b.waiting() >= steadyMost || b.dead {
 		return
 	}
 	id := b.next

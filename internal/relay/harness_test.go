@@ -14,6 +14,7 @@ import (
 	"golang.org/x/net/http2"
 
 	"github.com/cabrank/cabrank/internal/door"
+	"github.com/cabrank/cabrank/internal/h2"
 	"github.com/cabrank/cabrank/internal/rank"
 	"github.com/cabrank/cabrank/internal/testkit"
 )
@@ -210,6 +211,14 @@ func request(path string, more ...string) []string {
 		":method", "POST", ":scheme", "http", ":path", path, ":authority", "greeter.test",
 		"content-type", "application/grpc", "te", "trailers",
 	}, more...)
+}
+
+// block is an encoded header list.
+func block(kv ...string) (enc []byte) {
+	for i := 0; i < len(kv); i += 2 {
+		enc = h2.AppendField(enc, kv[i], kv[i+1])
+	}
+	return enc
 }
 
 // plain is the header list of a request that is not gRPC.

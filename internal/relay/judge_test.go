@@ -20,7 +20,6 @@ import (
 type judge struct {
 	t      testing.TB
 	worker bool // the peer is a worker: the engine is the client
-	late   bool // nobody knows when the engine has got what the peer sent
 
 	opened   bool   // the peer's preface (caller) was read
 	fedRest  []byte // of what the peer sent, the beginning of a frame
@@ -75,6 +74,7 @@ type judged struct {
 	quietAt  int64 // and its RST_STREAM
 	priority bool  // the peer has sent PRIORITY, which may be wrong at any time (6.3)
 	answered bool
+	path     string
 	body     []byte
 }
 
@@ -427,7 +427,7 @@ func (j *judge) begin(id uint32) *judged {
 	}
 	n := uint32(0)
 	for _, s := range j.streams {
-		if !j.late && !s.reset && j.at() < s.quietAt && !j.closed(s) {
+		if !s.reset && j.at() < s.quietAt && !j.closed(s) {
 			n++
 		}
 	}

@@ -1,158 +1,265 @@
 package relay
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
-	"github.com/cabrank/cabrank/internal/testkit"
+	"github.com/cabrank/cabrank/internal/grpcwire"
+	"github.com/cabrank/cabrank/internal/rank"
 )
 
-// Everything at once: several shards, endpoints that come and go, workers that
-// refuse, reset, break rules and die, callers that lose interest. Nobody is sent what
-// RFC 9113 does not allow, each call ends, and at the end nothing is left: no call,
-// lease, stream or buffer.
+// Everything at once: on each of several shards a cast plays a script of the pieces that the
+// fuzz targets begin with, while endpoints come and go, callers in this process call, and the
+// relay is reloaded, or closed in the middle. Nobody is sent what RFC 9113 does not allow, each
+// call ends, where all workers are good an answer is whole or said not to be, and at the end
+// nothing is left: no call, lease, stream or buffer.
 func TestStress(t *testing.T) {
-	for seed := range uint64(3) {
+	for seed := range uint64(6) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
-			h := newWildHouse(t, seed)
-			const calls = 400
-			h.rush(calls).Wait()
-			h.wantCalm()
-			hedges := h.Stats().Hedges
-			if hedges["sent"] != hedges["won"]+hedges["lost"] || seed == spareSeed && (hedges["won"] == 0 || hedges["lost"] == 0) {
-				t.Errorf("hedges: %v", hedges)
-			}
-			finished := uint64(0)
-			for _, m := range h.Stats().Methods {
-				for _, n := range m.Codes {
-					finished += n
-				}
-			}
-			if finished == 0 || finished > wildCallers*(calls+1) {
-				t.Errorf("%d calls were counted, at most %d were made", finished, wildCallers*(calls+1))
-			}
+			synctest.Test(t, func(t *testing.T) { newStress(t, seed).run() })
 		})
 	}
 }
 
-// Close in the middle of all that ends everything, and leaves nothing either.
-func TestCloseUnderLoad(t *testing.T) {
-	for seed := range uint64(3) {
-		h := newWildHouse(t, seed)
-		callers := h.rush(400)
-		testkit.Eventually(t, soon, "some calls", func() bool { return len(h.Stats().Methods) > 1 })
-		h.Close()
-		callers.Wait()
-		h.stop()
-		h.wantNothingLeft()
-	}
+type stress struct {
+	*world
+
+	seed  uint64
+	good  *Endpoint
+	mad   atomic.Pointer[Endpoint] // nil: all workers are good
+	moves atomic.Int64             // of mad
+	quit  chan struct{}
 }
 
-const (
-	// spareSeed is the seed with which there are slots to spare for hedges.
-	spareSeed   = 2
-	wildCallers = 6
-)
-
-// wildHouse is a relay in front of three wild workers.
-type wildHouse struct {
-	*rig
-	seed      uint64
-	endpoints []*Endpoint
-	addresses []string
-	quit      chan struct{}
-	helpers   sync.WaitGroup
-}
-
-func newWildHouse(t *testing.T, seed uint64) *wildHouse {
+func newStress(t *testing.T, seed uint64) *stress {
 	t.Helper()
-	h := &wildHouse{seed: seed, quit: make(chan struct{})}
-	h.rig = newRig(t, func(o *Options) {
-		o.Shards, o.QueueLength, o.BufferTotal = 2+int(seed%3), 40+100*int(seed%3), 4<<20
-		o.ReplayBytes, o.ReplayTotal = 16<<10, 256<<10
-		if seed > 0 {
+	h := &stress{seed: seed, quit: make(chan struct{})}
+	h.world = newWorld(t, func(o *Options) {
+		if o.Shards = 3; seed%2 == 1 {
 			o.Methods, o.RetryBudget = []MethodRule{anyFailure()}, RetryBudget{PerSecond: 1000}
 		}
 	})
-	for i := range uint64(3) {
-		worker := newWildWorker(t, seed<<8+i)
-		h.addresses = append(h.addresses, worker.ln.Addr().String())
-		e := h.AddEndpoint(fmt.Sprint("w", i), h.slots(), i > 0)
-		h.Up(e, "tcp", h.addresses[i])
-		h.endpoints = append(h.endpoints, e)
+	h.good = h.endpoint("good", 64, true)
+	if seed%2 == 1 {
+		h.mad.Store(h.endpoint("mad", 6, seed%4 == 1))
 	}
-	h.helpers.Go(func() { h.nowAndThen(99, h.flap) })
 	return h
 }
 
-func (h *wildHouse) slots() int {
-	if h.seed == spareSeed {
-		return 100
-	}
-	return 4
-}
+func (h *stress) dice(stream uint64) *rand.Rand { return rand.New(rand.NewPCG(h.seed, stream)) }
 
-// rush has wild callers make so many calls each. They are waited for with what it
-// returns.
-func (h *wildHouse) rush(calls int) *sync.WaitGroup {
-	var callers sync.WaitGroup
-	for i := range uint64(wildCallers) {
-		w := &wildCaller{t: h.t, addr: h.addr, dice: rand.New(rand.NewPCG(h.seed, i))}
-		callers.Go(func() { w.run(calls) })
-	}
-	return &callers
-}
+// closes tells whether the relay is closed in the middle.
+func (h *stress) closes() bool { return h.seed%3 == 2 }
 
-func (h *wildHouse) stop() {
+func (h *stress) run() {
+	var playing, local, rest sync.WaitGroup
+	var casts []*cast
+	for i, st := range h.g.stands {
+		c := newCast(h.on(st), h.mad.Load(), h.good)
+		casts = append(casts, c)
+		playing.Go(func() { h.play(c, h.script(uint64(i))) })
+	}
+	for i := range uint64(4) {
+		local.Go(func() { h.callLocally(h.dice(10 + i)) })
+	}
+	rest.Go(func() { h.flap(h.dice(20)) })
+	playing.Wait()
 	close(h.quit)
-	h.helpers.Wait()
+	rest.Wait()
+	if h.closes() {
+		h.g.Close() // if it was not
+		local.Wait()
+		return
+	}
+	if e := h.mad.Load(); e != nil {
+		h.g.Cut(e)
+	}
+	over := make(chan struct{})
+	rest.Go(func() { local.Wait(); close(over) })
+	for _, c := range casts {
+		rest.Go(func() { h.settle(c, over) })
+	}
+	rest.Wait()
+	h.calm()
 }
 
-// wantCalm ends all that is done beside the callers, and checks that nothing is left
-// of their calls.
-func (h *wildHouse) wantCalm() {
-	h.t.Helper()
-	h.stop()
-	testkit.Eventually(h.t, soon, "all calls to be over", func() bool { return h.running() == 0 })
-	h.wantInFlight(0)
-	h.wantWaiting(0)
-	h.Drain(time.Second, nil)
-	h.each(wantFreeListSane(h.t))
+// script is a random sequence of what seeds do, with a wrong byte now and then.
+func (h *stress) script(of uint64) (s script) {
+	dice, pieces := h.dice(of), append(callerSeeds(), peerSeeds()...)
+	const most = scriptMost / 2
+	for len(s) < most {
+		s = append(s, pieces[dice.IntN(len(pieces))][1:]...) // without its flags
+		if dice.IntN(4) == 0 {
+			s[dice.IntN(len(s))] = byte(dice.IntN(256))
+		}
+	}
+	return s[:most]
 }
 
-// nowAndThen does something every few milliseconds until stop.
-func (h *wildHouse) nowAndThen(stream uint64, do func(dice *rand.Rand)) {
-	dice := rand.New(rand.NewPCG(h.seed, stream))
-	for {
+// play does what the script says. Those who lose their connection by it get another.
+func (h *stress) play(c *cast, s script) {
+	for moves := int64(0); len(s) > 0 && !h.g.closing.Load(); {
+		if c.wild.dead {
+			c.wild = c.caller()
+			c.wild.greet()
+		}
+		if now := h.moves.Load(); c.mad != nil && (c.mad.dead || now != moves) {
+			moves = now
+			c.mad.leave()
+			c.mad = c.worker(h.mad.Load())
+			c.mad.greet()
+		}
+		c.step(&s)
+		c.beside.keepUp()
+		c.beside.flush()
+	}
+	c.leave()
+}
+
+// settle has everybody served until the callers in this process are over, too.
+func (h *stress) settle(c *cast, over <-chan struct{}) {
+	for waits := true; waits; pass(10 * time.Millisecond) {
+		select {
+		case <-over:
+			waits = false
+		default:
+			c.serve()
+		}
+	}
+	c.settle(func(call *steadyCall) bool { return h.mad.Load() == nil && call.status == "0" })
+}
+
+// flap changes the options, or opens, closes, moves, cuts off or replaces the mad endpoint,
+// every few milliseconds.
+func (h *stress) flap(dice *rand.Rand) {
+	for n := 0; ; n++ {
 		select {
 		case <-h.quit:
 			return
 		case <-time.After(time.Duration(1+dice.IntN(10)) * time.Millisecond):
-			do(dice)
+		}
+		what, e := dice.IntN(8), h.mad.Load()
+		switch {
+		case h.closes() && n == 50:
+			h.g.Close()
+			return
+		case what < 2 || e == nil:
+			h.g.reload(func(o *Options) { changeAtRandom(o, dice) })
+		case what == 2:
+			h.g.Down(e)
+		case what == 3:
+			h.g.Cut(e)
+		case what == 4:
+			h.g.RemoveEndpoint(e)
+			h.mad.Store(h.endpoint("mad", 6, e.local))
+			h.moves.Add(1)
+		default:
+			h.g.Up(e, "none", "")
+			h.moves.Add(1)
 		}
 	}
 }
 
-// flap opens, closes, moves, cuts off or replaces an endpoint.
-func (h *wildHouse) flap(dice *rand.Rand) {
-	i := dice.IntN(len(h.endpoints))
-	e := h.endpoints[i]
-	switch dice.IntN(8) {
-	case 0:
-		h.Down(e)
-	case 1:
-		h.Up(e, "tcp", "127.0.0.1:1") // nobody is there
-	case 2:
-		h.Cut(e)
-	case 3:
-		h.RemoveEndpoint(e)
-		h.endpoints[i] = h.AddEndpoint(e.name, h.slots(), e.local)
-		h.Up(h.endpoints[i], "tcp", h.addresses[i])
-	default:
-		h.Up(e, "tcp", h.addresses[dice.IntN(len(h.addresses))])
+func changeAtRandom(o *Options, dice *rand.Rand) {
+	yes := func() bool { return dice.IntN(2) == 0 }
+	o.QueueLength, o.QueueTimeout = dice.IntN(200), time.Duration(1+dice.IntN(1000))*time.Millisecond
+	o.CallTimeout, o.MinReady = time.Duration(dice.IntN(2))*time.Second, 1+dice.IntN(3)
+	o.ReplayBytes, o.BufferTotal = dice.IntN(32<<10), int64(1+dice.IntN(8))<<20
+	o.StallTimeout, o.AbsorbBytes = time.Duration(dice.IntN(3))*time.Second, dice.IntN(1<<20)
+	o.MaxStreams, o.MaxHops, o.Explain = uint32(1+dice.IntN(200)), 1+dice.IntN(8), yes()
+	o.Limits.Window, o.Limits.Buffer = int32(16+dice.IntN(64))<<10, (64+dice.IntN(1000))<<10
+	o.Limits.Connections, o.KeepAlive = 1+dice.IntN(20), time.Duration(dice.IntN(2))*time.Second
+	o.Keys.Concurrent, o.Keys.Rate, o.Keys.Burst = dice.IntN(100), float64(dice.IntN(2)*1000), 100
+	o.Keys.Weights = map[string]float64{"127.0.0.1": float64(1 + dice.IntN(5))}
+	o.OnCancel = []rank.OnCancel{rank.Hold, rank.Free}[dice.IntN(2)]
+	o.Rank.StreamSlots = dice.IntN(4)
+	if yes() {
+		o.Keys.By, o.Keys.Metadata = []KeySource{ByNothing, ByAuthority, ByMetadata}[dice.IntN(3)], "user-agent"
+	}
+	if yes() {
+		o.Methods, o.RetryBudget = []MethodRule{anyFailure()}, RetryBudget{PerSecond: float64(dice.IntN(1000))}
+	}
+	if yes() {
+		o.Rank.Order, o.Rank.Admit = rank.FIFO, rank.BoundedLength
+	}
+}
+
+// callLocally makes calls as doors of this process do, in any order.
+func (h *stress) callLocally(dice *rand.Rand) {
+	l := h.g.ServeLocal(Caller{Address: "192.0.2.1", Identity: fmt.Sprint(dice.IntN(4))})
+	defer func() { l.Close() }()
+	for range 20 {
+		if dice.IntN(15) == 0 {
+			l.Close()
+			l = h.g.ServeLocal(Caller{})
+		}
+		var calls sync.WaitGroup
+		for range 1 + dice.IntN(4) {
+			send, piece, fate := pattern(1+dice.IntN(4000)), 100+dice.IntN(4000), dice.IntN(8)
+			calls.Go(func() { h.callLocal(l, send, piece, fate) })
+		}
+		if dice.IntN(20) == 0 {
+			l.Close()
+		}
+		calls.Wait()
+	}
+}
+
+// callLocal makes one call that comes to its end, or does not.
+func (h *stress) callLocal(l *Local, send []byte, piece, fate int) {
+	var c LocalCall
+	ask := LocalRequest{Head: headOf(request(hello)...), Body: send[:1], End: fate == 2}
+	switch {
+	case fate > 2:
+		got, err := echoCall(&c, l, send, piece)
+		if errors.Is(err, ErrClosed) || errors.Is(err, ErrTooManyCalls) {
+			return
+		}
+		if code, _ := c.Status(); err == nil && code == grpcwire.OK && h.mad.Load() == nil && !bytes.Equal(got, send) {
+			h.t.Errorf("%d bytes came back of %d", len(got), len(send))
+		}
+	case l.Open(&c, ask) != nil:
+		return
+	case fate == 1: // is cancelled somewhere on its way
+		cancelled := make(chan struct{})
+		go func() { // ends at once
+			defer close(cancelled)
+			c.Cancel()
+		}()
+		_, _ = c.Write(send)
+		_, _ = io.ReadAll(&c)
+		<-cancelled
+	case fate == 2: // is read in part
+		_, _ = c.Read(make([]byte, 1))
+	}
+	c.Close()
+}
+
+// calm checks that nothing is left of the calls, and that all were counted.
+func (h *stress) calm() {
+	h.t.Helper()
+	h.g.wantInFlight(0)
+	h.g.wantWaiting(0)
+	h.g.each(wantFreeListSane(h.t))
+	s, finished := h.g.Stats(), uint64(0)
+	if hedges := s.Hedges; hedges["sent"] != hedges["won"]+hedges["lost"] {
+		h.t.Errorf("hedges: %v", hedges)
+	}
+	for _, m := range s.Methods {
+		for _, n := range m.Codes {
+			finished += n
+		}
+	}
+	if finished == 0 {
+		h.t.Error("no call was counted")
 	}
 }
 

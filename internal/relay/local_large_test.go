@@ -2,18 +2,12 @@ package relay
 
 import (
 	"bytes"
-	"errors"
-	"fmt"
 	"io"
-	"math/rand/v2"
 	"net"
 	"net/http"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
-
-	"github.com/cabrank/cabrank/internal/grpcwire"
 )
 
 // echoWorker brings in a ready endpoint that answers each call with what it sends,
@@ -113,89 +107,5 @@ func TestLocalLargeCall(t *testing.T) {
 	t.Logf("%d small calls beside it, the slowest took %v", served, slowest)
 	if served < 5 {
 		t.Errorf("%d small calls were served beside it", served)
-	}
-}
-
-// Whatever callers of this process do, in any order and from any goroutine, while
-// others do the same and the relay ends: answers are whole, or said not to be, and
-// nothing is left.
-func TestLocalAnyOrder(t *testing.T) {
-	for seed := range uint64(4) {
-		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			g := newRig(t, func(o *Options) { o.Shards = 2; o.QueueTimeout = time.Second })
-			g.echoWorker("w1", 4)
-			g.echoWorker("w2", 4)
-			var callers sync.WaitGroup
-			for i := range uint64(10) {
-				callers.Go(func() { wildLocal(t, g, rand.New(rand.NewPCG(seed, i))) })
-			}
-			if seed%2 == 0 {
-				callers.Wait()
-			}
-			g.Drain(100*time.Millisecond, nil)
-			g.Close()
-			callers.Wait()
-		})
-	}
-}
-
-// wildLocal makes calls until it has had enough or the relay takes no more.
-func wildLocal(t *testing.T, g *rig, r *rand.Rand) {
-	t.Helper()
-	l := g.ServeLocal(Caller{Address: "192.0.2.1", Identity: fmt.Sprint(r.IntN(4))})
-	defer func() { l.Close() }()
-	for range 20 {
-		if r.IntN(15) == 0 {
-			l.Close()
-			l = g.ServeLocal(Caller{})
-		}
-		var calls sync.WaitGroup
-		for range 1 + r.IntN(4) {
-			send, piece, fate := pattern(1+r.IntN(100_000)), 500+r.IntN(100_000), r.IntN(8)
-			calls.Go(func() { wildLocalCall(t, l, send, piece, fate) })
-		}
-		if r.IntN(20) == 0 {
-			l.Close()
-		}
-		calls.Wait()
-	}
-}
-
-// wildLocalCall makes one call that comes to its end, or does not.
-func wildLocalCall(t *testing.T, l *Local, send []byte, piece, fate int) {
-	t.Helper()
-	var c LocalCall
-	switch fate {
-	case 0: // is not waited for
-		if l.Open(&c, LocalRequest{Head: headOf(request(hello)...), Body: send[:1]}) == nil {
-			c.Close()
-		}
-	case 1: // is cancelled somewhere on its way
-		if l.Open(&c, LocalRequest{Head: headOf(request(hello)...), Body: send[:1]}) != nil {
-			return
-		}
-		cancelled := make(chan struct{})
-		go func() { // ends at once
-			defer close(cancelled)
-			c.Cancel()
-		}()
-		_, _ = c.Write(send)
-		_, _ = io.ReadAll(&c)
-		<-cancelled
-		c.Close()
-	case 2: // is read in part
-		if l.Open(&c, LocalRequest{Head: headOf(request(hello)...), Body: send[:1], End: true}) == nil {
-			_, _ = c.Read(make([]byte, 1))
-			c.Close()
-		}
-	default:
-		got, err := echoCall(&c, l, send, piece)
-		if errors.Is(err, ErrClosed) {
-			return
-		}
-		if code, _ := c.Status(); err == nil && code == grpcwire.OK && !bytes.Equal(got, send) {
-			t.Errorf("%d bytes came back of %d", len(got), len(send))
-		}
-		c.Close()
 	}
 }
