@@ -18,13 +18,13 @@ type access struct {
 
 // openAccess opens it, where it is wanted. What is written to stdout comes between the
 // lines of workers, never within one.
-func (s *service) openAccess(stdout *sharedWriter) error {
+func (s *service) openAccess() error {
 	settings := s.cfg.AccessLog
 	if settings.Path == "none" {
 		return nil
 	}
 	a := &access{}
-	to := io.Writer(stdout)
+	to := io.Writer(s.stdout)
 	if settings.Path != "stdout" {
 		file, err := accesslog.Open(settings.Path, s.log)
 		if err != nil {

@@ -34,13 +34,10 @@ func redisAddresses(cfg *config.Config) error {
 		return nil
 	}
 	var faults config.Faults
-	refuse := func(key string, err error) {
-		origin, _ := cfg.Written(key)
-		faults = append(faults, config.Fault{Origin: origin, Key: key, What: strings.TrimPrefix(err.Error(), "redis: ")})
-	}
+	origin, _ := cfg.Written("socket.redis")
 	for _, address := range []string{cfg.Socket.Redis.Calls, cfg.Socket.Redis.Events} {
 		if _, err := redislink.ClientOption(address); err != nil && address != "" {
-			refuse("socket.redis", err)
+			faults = append(faults, config.Fault{Origin: origin, Key: "socket.redis", What: strings.TrimPrefix(err.Error(), "redis: ")})
 		}
 	}
 	if len(faults) == 0 {

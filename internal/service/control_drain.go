@@ -102,12 +102,8 @@ func (s *service) upstreamNames() []string {
 }
 
 // workerNames returns the names of the workers that there are.
-func (s *service) workerNames() []string {
-	if s.workers == nil {
-		return nil
-	}
-	var names []string
-	for _, w := range s.workers.Workers() {
+func (s *service) workerNames() (names []string) {
+	for _, w := range s.fleet() {
 		if w.State != worker.Vacant {
 			names = append(names, w.Name)
 		}

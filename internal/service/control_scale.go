@@ -57,13 +57,13 @@ func (s *service) awaitScale(ctx context.Context, n int, limit time.Duration, te
 			tell(now)
 		}
 		o := s.workers.Overview()
-		switch loop := s.crashLoop(); {
+		switch loop, crashes := s.crashLoop(); {
 		case o.Wanted != n:
 			return fmt.Errorf("another scale took over: %d workers", o.Wanted)
 		case now.Completed == n && now.Note == "":
 			return nil
-		case loop != "" && now.Note == "": // else it may be one of those that go
-			return fmt.Errorf("%s; the others go on", loop)
+		case crashes && now.Note == "": // else it may be one of those that go
+			return fmt.Errorf("%s is in a crash loop (%s); the others go on", loop.Name, loop.LastExit)
 		}
 		select {
 		case <-look.C:
@@ -78,7 +78,7 @@ func (s *service) awaitScale(ctx context.Context, n int, limit time.Duration, te
 // scaleStep tells how many of n workers are ready.
 func (s *service) scaleStep(n int) admin.Event {
 	ready, all := 0, 0
-	for _, w := range s.workers.Workers() {
+	for _, w := range s.fleet() {
 		switch w.State {
 		case worker.Vacant:
 			continue
@@ -93,14 +93,4 @@ func (s *service) scaleStep(n int) admin.Event {
 		e.Note = cli.Plural(all-n, "worker") + " ending"
 	}
 	return e
-}
-
-// crashLoop names a worker that will not get ready soon, and why.
-func (s *service) crashLoop() string {
-	for _, w := range s.workers.Workers() {
-		if w.State == worker.CrashLoop {
-			return fmt.Sprintf("%s is in a crash loop (%s)", w.Name, w.LastExit)
-		}
-	}
-	return ""
 }

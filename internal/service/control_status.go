@@ -1,6 +1,7 @@
 package service
 
 import (
+	"maps"
 	"os"
 	"slices"
 	"time"
@@ -123,22 +124,12 @@ func workerStatus(w worker.Status) admin.WorkerStatus {
 	entry := admin.WorkerStatus{
 		Name: w.Name, Index: w.Index, State: w.State.String(), Since: w.Since.UTC(), PID: w.PID, Started: utc(w.Started),
 		Address: w.Address, Generation: w.Generation, Reason: w.Reason, LastExit: w.LastExit,
-		Restarts: make(map[string]int), Retired: make(map[string]int), CallsCut: make(map[string]int),
+		Restarts: byName[int](w.Ends), Retired: byName[int](w.Retired), CallsCut: byName[int](w.Cut),
 	}
 	if w.Network == "unix" {
 		entry.Address = "unix:" + w.Address
 	}
-	for cause, n := range w.Ends {
-		entry.Restarts[cause.String()] = n
-	}
-	for reason, n := range w.Retired {
-		entry.Retired[reason.String()] = n
-	}
-	for reason, n := range w.Cut {
-		if n > 0 {
-			entry.CallsCut[reason.String()] = n
-		}
-	}
+	maps.DeleteFunc(entry.CallsCut, func(_ string, n int) bool { return n == 0 })
 	return entry
 }
 

@@ -1,7 +1,10 @@
 package service
 
 import (
+	"fmt"
+
 	"github.com/cabrank/cabrank/internal/admin"
+	"github.com/cabrank/cabrank/internal/discover"
 	"github.com/cabrank/cabrank/internal/door"
 	"github.com/cabrank/cabrank/internal/handover"
 	"github.com/cabrank/cabrank/internal/relay"
@@ -47,7 +50,7 @@ func (s *service) Started() bool {
 // signal to stop on, and while Redis is away for long.
 func (s *service) Ready() bool {
 	if s.socketsAlone() {
-		return !s.orders.stopping.Load() && s.sockets.Serves()
+		return !s.orders.stopping.Load() && s.sockets.serves()
 	}
 	return s.relay.Serving()
 }
@@ -58,7 +61,7 @@ func (s *service) Alive() bool { return s.workers == nil || s.workers.Alive() }
 func (s *service) sources() admin.Sources {
 	sources := admin.Sources{
 		Build:       s.build,
-		States:      stateNames(),
+		States:      labels(worker.States()),
 		Calls:       func() relay.Stats { return s.relay.Stats() },
 		QueueLength: s.relay.Waiting,
 		Slots:       s.slotSamples,
@@ -68,13 +71,14 @@ func (s *service) sources() admin.Sources {
 		LinesDropped: s.linesDropped,
 		Expiring:     s.expiring,
 
-		Scale: s.scaleSource(),
-
-		UpstreamStates: upstreamStates(),
+		UpstreamStates: labels(discover.States()),
 		Upstreams:      s.upstreamSamples,
 		Lookups:        s.lookupSamples,
 
 		Sockets: s.socketSource(),
+	}
+	if s.autoscale != nil {
+		sources.Scale = s.autoscale.sample
 	}
 	if s.scrape != nil {
 		sources.Merged, sources.Scrapes = s.scrape.store, s.scrape.sample
@@ -94,46 +98,33 @@ func (s *service) linesDropped() map[string]uint64 {
 	return dropped
 }
 
-// scaleSource is where the number of workers comes from, nil without workers.
-func (s *service) scaleSource() func() admin.ScaleSample {
-	if s.autoscale == nil {
-		return nil
-	}
-	return s.autoscale.sample
-}
-
-func stateNames() []string {
-	var names []string
-	for _, state := range worker.States() {
-		names = append(names, state.String())
+// labels are the names of values, for a metric.
+func labels[S fmt.Stringer](of []S) (names []string) {
+	for _, s := range of {
+		names = append(names, s.String())
 	}
 	return names
 }
 
-func (s *service) slotSamples() []admin.SlotSample {
-	vacant, known := s.vacantPlaces(), make(map[string]bool)
-	var samples []admin.SlotSample
+// slotSamples has the endpoints that are there. Workers that have never been ready have no
+// slots, which is not the same as no value; a place without a worker has none.
+func (s *service) slotSamples() (samples []admin.SlotSample) {
+	told := make(map[string]bool)
+	for _, w := range s.fleet() {
+		told[w.Name] = w.State == worker.Vacant
+	}
 	for _, e := range s.relay.Rank().Endpoints {
-		known[e.Name] = true
-		if vacant[e.Name] {
+		if told[e.Name] {
 			continue // nobody is there who could have a slot
 		}
+		told[e.Name] = true
 		samples = append(samples, admin.SlotSample{
 			Worker: e.Name, InFlight: e.InFlight, Slots: e.Slots,
 			Usable: e.Limit, Ghosts: e.Ghosts, Suspect: e.Suspect || s.turnsAway(e.Name), Pace: e.Pace,
 		})
 	}
-	return append(samples, s.slotsToCome(func(name string) bool { return vacant[name] || known[name] })...)
-}
-
-// slotsToCome are the samples of workers that have never been ready: they have no
-// slots, which is not the same as no value.
-func (s *service) slotsToCome(but func(name string) bool) (samples []admin.SlotSample) {
-	if s.workers == nil {
-		return nil
-	}
-	for _, w := range s.workers.Workers() {
-		if !but(w.Name) {
+	for _, w := range s.fleet() {
+		if w.State != worker.Vacant && !told[w.Name] {
 			samples = append(samples, admin.SlotSample{Worker: w.Name, Pace: 1})
 		}
 	}
@@ -145,20 +136,6 @@ func (s *service) turnsAway(name string) bool {
 	return s.outside.Activity(name).TurnsAway || s.places != nil && s.places.Activity(name).TurnsAway
 }
 
-// vacantPlaces returns the places of workers that have none now, by name.
-func (s *service) vacantPlaces() map[string]bool {
-	vacant := make(map[string]bool)
-	if s.workers == nil {
-		return vacant
-	}
-	for _, w := range s.workers.Workers() {
-		if w.State == worker.Vacant {
-			vacant[w.Name] = true
-		}
-	}
-	return vacant
-}
-
 func (s *service) rankSample() admin.RankSample {
 	state := s.relay.Rank()
 	sample := admin.RankSample{LongCalls: state.LongCalls, Callers: state.Accounts, Overload: s.relay.Overloaded(), Decisions: s.relay.Decisions()}
@@ -168,29 +145,23 @@ func (s *service) rankSample() admin.RankSample {
 	return sample
 }
 
-func (s *service) workerSamples() []admin.WorkerSample {
-	if s.workers == nil {
-		return nil
-	}
-	var samples []admin.WorkerSample
-	for _, w := range s.workers.Workers() {
-		samples = append(samples, admin.WorkerSample{Worker: w.Name, State: w.State.String(), Restarts: restarts(w), Retired: retired(w)})
+func (s *service) workerSamples() (samples []admin.WorkerSample) {
+	for _, w := range s.fleet() {
+		samples = append(samples, admin.WorkerSample{
+			Worker: w.Name, State: w.State.String(), Restarts: byName[uint64](w.Restarts), Retired: byName[uint64](w.Retired),
+		})
 	}
 	return samples
 }
 
-func restarts(w worker.Status) map[string]uint64 {
-	byCause := make(map[string]uint64)
-	for cause, n := range w.Restarts {
-		byCause[cause.String()] = uint64(n)
+// byName counts what has names by these.
+func byName[N int | uint64, K interface {
+	comparable
+	fmt.Stringer
+}](counted map[K]int) map[string]N {
+	named := make(map[string]N, len(counted))
+	for what, n := range counted {
+		named[what.String()] = N(n)
 	}
-	return byCause
-}
-
-func retired(w worker.Status) map[string]uint64 {
-	byReason := make(map[string]uint64)
-	for reason, n := range w.Retired {
-		byReason[reason.String()] = uint64(n)
-	}
-	return byReason
+	return named
 }

@@ -5,12 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
-	"net"
 	"time"
 
-	"github.com/cabrank/cabrank/internal/config"
+	"github.com/cabrank/cabrank/internal/door"
+	"github.com/cabrank/cabrank/internal/handover"
 	"github.com/cabrank/cabrank/internal/push"
+	"github.com/cabrank/cabrank/internal/socket"
 )
 
 const (
@@ -20,23 +20,22 @@ const (
 	brokerTime = 5 * time.Second
 )
 
-// openPush has the application speak to sockets, if it may.
+// takePush reads the token of the application and has sockets take its commands, if it may
+// give any.
 //
 // Errors: one line with the key of the configuration, without the token.
-func (s *Sockets) openPush(c config.Socket) error {
-	if c.Push == "off" {
+func (s *service) takePush(to *socket.Server) (err error) {
+	if s.cfg.Socket.Push == "off" {
 		return nil
 	}
-	token, err := pushToken(c.PushToken)
-	if err != nil {
+	if s.pushToken, err = pushToken(s.cfg.Socket.PushToken); err != nil {
 		return fmt.Errorf("socket.push_token: %w", err)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), brokerTime)
 	defer cancel()
-	if err := s.server.TakeCommands(ctx); err != nil {
+	if err := to.TakeCommands(ctx); err != nil {
 		return fmt.Errorf("socket.push: %w", err)
 	}
-	s.pushed, s.token = true, token
 	return nil
 }
 
@@ -56,10 +55,26 @@ func pushToken(source string) (string, error) {
 	return string(token), nil
 }
 
-// TakesPush reports whether the application may speak to sockets.
-func (s *Sockets) TakesPush() bool { return s.pushed }
+// openPush lets the application speak to sockets, where that is wanted.
+func (s *service) openPush() error {
+	if s.sockets == nil || s.cfg.Socket.Push == "off" {
+		return nil
+	}
+	on, _, err := s.listen(handover.Push, "push listening", s.cfg.Socket.Push, "socket.push", door.Listen)
+	if err != nil {
+		return err
+	}
+	s.push = push.Serve(on, s.sockets.Server, s.pushToken, s.log)
+	go s.follow(s.push) // ends with the server
+	return nil
+}
 
-// ServePush answers requests of the application on a listener, if TakesPush.
-func (s *Sockets) ServePush(on net.Listener, log *slog.Logger) *push.Server {
-	return push.Serve(on, s.server, s.token, log)
+// leavePush has who pushes come to the process that has taken over.
+func (s *service) leavePush() {
+	if s.push == nil || s.isPublic() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), adminTime)
+	defer cancel()
+	_ = s.push.Shutdown(ctx) // the time limit is the answer to an error
 }

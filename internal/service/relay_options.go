@@ -21,7 +21,7 @@ const (
 	replayTotal = 16 << 20
 )
 
-func relayOptions(cfg *config.Config, log *slog.Logger) relay.Options {
+func (s *service) relayOptions(cfg *config.Config, log *slog.Logger) relay.Options {
 	return relay.Options{
 		SlotsMin:     cfg.Workers.Slots.Min,
 		SlotsMax:     cfg.Workers.Slots.Max,
@@ -29,7 +29,7 @@ func relayOptions(cfg *config.Config, log *slog.Logger) relay.Options {
 		QueueLength:  cfg.Queue.Length,
 		QueueTimeout: cfg.Queue.Timeout,
 		CallTimeout:  cfg.CallTimeout,
-		MinReady:     cfg.Workers.MinReady,
+		MinReady:     s.fewest(cfg.Workers.MinReady),
 		ReplayBytes:  replayBytes,
 		ReplayTotal:  replayTotal,
 		BufferTotal:  int64(cfg.BufferTotal),
@@ -124,40 +124,19 @@ func rankOptions(cfg *config.Config) rank.Options {
 // onCancel translates what becomes of the slot of a call that is cancelled; 0
 // for no word.
 func onCancel(word string) rank.OnCancel {
-	switch word {
-	case "hold":
-		return rank.Hold
-	case "free":
-		return rank.Free
-	case "finish":
-		return rank.Finish
-	default:
-		return 0
-	}
+	return map[string]rank.OnCancel{"hold": rank.Hold, "free": rank.Free, "finish": rank.Finish}[word]
 }
 
 // relayKeys says how callers are told apart and what each may do.
 func relayKeys(cfg *config.Config) relay.Keys {
+	by := map[string]relay.KeySource{"none": relay.ByNothing, "peer": relay.ByPeer, "authority": relay.ByAuthority, "metadata": relay.ByMetadata}
 	return relay.Keys{
-		By:         keySource(cfg.Fair.Key.By),
+		By:         by[cfg.Fair.Key.By],
 		Metadata:   cfg.Fair.Key.Name,
 		Weights:    cfg.Fair.Weights,
 		Rate:       cfg.Limits.CallsPerSecond,
 		Burst:      cfg.Limits.KeyBurst(),
 		Concurrent: cfg.Limits.Calls,
-	}
-}
-
-func keySource(by string) relay.KeySource {
-	switch by {
-	case "peer":
-		return relay.ByPeer
-	case "authority":
-		return relay.ByAuthority
-	case "metadata":
-		return relay.ByMetadata
-	default:
-		return relay.ByNothing
 	}
 }
 

@@ -150,13 +150,12 @@ func (s *service) apply(cfg *config.Config) error {
 	if cfg.Limits.Connections == s.current().Limits.Connections {
 		log = slog.New(slog.DiscardHandler) // that there are too few files for them was told at the start
 	}
-	options := relayOptions(cfg, log)
-	options.MinReady = s.fewest(options.MinReady)
+	options := s.relayOptions(cfg, log)
 	options.TLS, options.ClearText, options.Identity = secured.TLS, secured.ClearText, secured.Identity
 	s.relay.Reconfigure(options)
 	s.http1.Configure(webLimits(cfg))
 	if s.sockets != nil {
-		s.sockets.Configure(cfg.Socket)
+		s.sockets.SetOrigins(originsOf(cfg.Socket.Origins))
 	}
 	s.boundSockets()
 	if s.access != nil {

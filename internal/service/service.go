@@ -85,14 +85,13 @@ func (o Options) serve(cfg *config.Config, from origin, signals held, log *Log) 
 	if err != nil {
 		return err
 	}
-	shared := &sharedWriter{to: sink.Whole{To: o.Stdout}}
-	if err := s.openAccess(shared); err != nil {
+	if err := s.openAccess(); err != nil {
 		s.failTakeOver(err)
 		return err
 	}
 	defer s.access.close()
 	defer s.heed(signals)()
-	err = s.start(starting, shared)
+	err = s.start(starting)
 	close(s.orders.started)
 	if err != nil {
 		s.failTakeOver(err)
@@ -136,17 +135,19 @@ type service struct {
 	inherited *handover.Inherited // what this process was given: listeners, a predecessor
 	program   string              // path that an upgrade starts; empty: nobody knows it
 	began     time.Time
-	lines     *sink.Sink // of the log
+	lines     *sink.Sink    // of the log
+	stdout    *sharedWriter // of workers and calls
 
 	relay         *relay.Relay
 	http1         *web.HTTP1
-	sockets       *Sockets       // nil without any
+	sockets       *sockets       // nil without any
 	verifier      *auth.Verifier // nil if nobody is asked for a token
 	schema        *schema.Schema // of methods that sockets may call; nil: none
 	door          net.Addr       // where the calls come in
 	probes        *admin.Server
 	metrics       *admin.Server
 	push          *push.Server  // nil without it
+	pushToken     string        // of who pushes; "": none is needed
 	control       *admin.Server // nil without a control, as the next
 	controlSocket *admin.ControlListener
 	workers       *worker.Supervisor // nil if only others run endpoints
@@ -180,7 +181,7 @@ func newService(o Options, cfg *config.Config, from origin, log *Log, asked *ord
 		log.Debug("path of this program is not known", "error", err)
 	}
 	s := &service{
-		build: o.Build, asked: o.Sockets, cfg: cfg, log: log.Logger, lines: log.sink, inherited: inherited, program: program, began: time.Now(),
+		build: o.Build, asked: o.Sockets, cfg: cfg, log: log.Logger, lines: log.sink, stdout: &sharedWriter{to: sink.Whole{To: o.Stdout}}, inherited: inherited, program: program, began: time.Now(),
 		failed: make(chan error, 1), quit: make(chan struct{}),
 		settings: settings{origin: from},
 		upgrades: upgrades{over: make(chan struct{})}, orders: asked,
@@ -218,37 +219,33 @@ func (s *service) announce() {
 
 // start opens the door first: calls that come before a worker is ready wait.
 // It gives up when ctx ends.
-func (s *service) start(ctx context.Context, out io.Writer) error {
+func (s *service) start(ctx context.Context) error {
 	if !s.socketsAlone() {
 		s.announce()
 	}
 	if s.inherited.Predecessor != nil {
-		return s.takeOver(ctx, out)
+		return s.takeOver(ctx)
 	}
-	if err := s.makeRelay(relayOptions(s.cfg, s.log)); err != nil {
-		return err
+	return inTurn(
+		s.makeRelay, s.openDoor, s.makeEndpoints, s.startAdmin, s.startControl, s.dropRest,
+		func() error { return s.startEndpoints(ctx) },
+	)
+}
+
+// inTurn takes steps until one fails.
+func inTurn(steps ...func() error) error {
+	for _, step := range steps {
+		if err := step(); err != nil {
+			return err
+		}
 	}
-	if err := s.openDoor(); err != nil {
-		return err
-	}
-	if err := s.makeEndpoints(out); err != nil {
-		return err
-	}
-	if err := s.startAdmin(); err != nil {
-		return err
-	}
-	if err := s.startControl(); err != nil {
-		return err
-	}
-	if err := s.dropRest(); err != nil {
-		return err
-	}
-	return s.startEndpoints(ctx)
+	return nil
 }
 
 // makeRelay makes the relay, which keeps within the memory of the container from
 // then on, and what serves callers of its port that speak HTTP/1.
-func (s *service) makeRelay(options relay.Options) error {
+func (s *service) makeRelay() error {
+	options := s.relayOptions(s.cfg, s.log)
 	options.HTTP1 = func(caller *relay.Guest) { s.http1.ServeConn(caller) }
 	if !s.socketsAlone() {
 		options.Other = pageOverHTTP2(s.log)
@@ -272,20 +269,6 @@ func (s *service) makeRelay(options relay.Options) error {
 	memory.look()
 	go memory.run(s.quit) // ends with the service
 	return err
-}
-
-// openAll opens every listener, of a service whose endpoints are ready.
-func (s *service) openAll() error {
-	if err := s.openDoor(); err != nil {
-		return err
-	}
-	if err := s.startAdmin(); err != nil {
-		return err
-	}
-	if err := s.startControl(); err != nil {
-		return err
-	}
-	return s.dropRest()
 }
 
 func (s *service) startEndpoints(ctx context.Context) error {
@@ -403,7 +386,7 @@ func (s *service) end() {
 		s.workers.Stop(context.Background())
 	}
 	if s.sockets != nil {
-		s.sockets.Close()
+		s.sockets.close()
 	}
 	for _, p := range []*pool{s.places, s.outside} {
 		if p != nil {

@@ -2,39 +2,38 @@ package service
 
 import (
 	"context"
-	"log/slog"
+	"fmt"
 	"net/http"
-	"slices"
 	"time"
 
 	"github.com/cabrank/cabrank/internal/admin"
-	"github.com/cabrank/cabrank/internal/auth"
 	"github.com/cabrank/cabrank/internal/broker"
 	"github.com/cabrank/cabrank/internal/broker/redis"
+	"github.com/cabrank/cabrank/internal/cli"
 	"github.com/cabrank/cabrank/internal/config"
+	"github.com/cabrank/cabrank/internal/methods"
+	"github.com/cabrank/cabrank/internal/schema"
 	"github.com/cabrank/cabrank/internal/socket"
 )
 
-// functionsAtOnce is how many calls of one test function run at a time.
-const functionsAtOnce = 64
+const (
+	// functionsAtOnce is how many calls of one test function run at a time.
+	functionsAtOnce = 64
+	// mostAway is how long a Redis may be away before sockets are better elsewhere: a
+	// failover is over by then.
+	mostAway = 10 * time.Second
+)
 
-// SocketOptions are the settings of sockets.
+// SocketOptions are the settings of sockets that are no keys.
 type SocketOptions struct {
-	config.Socket
-
-	// Beyond are bounds that are no keys, of which a zero stands for the usual one; what
-	// the keys say is put in.
+	// Beyond are bounds of which a zero stands for the usual one; what the keys say is
+	// put in.
 	Beyond socket.Options
 	// WaitingBytes is the most memory of calls that wait for a function of this
 	// process: 64 MiB if zero.
 	WaitingBytes int64
 	// TestFunctions has functions to try, if there is no Redis.
 	TestFunctions bool
-	// Verifier knows who comes with a token; nil: nobody is asked. Cookie is that of a page
-	// which has one.
-	Verifier *auth.Verifier
-	Cookie   string
-	Log      *slog.Logger
 }
 
 // joiner is a broker that ends.
@@ -48,53 +47,63 @@ type joiner interface {
 	Close()
 }
 
-// Sockets are callers over WebSocket. It is an http.Handler.
+// sockets are callers over WebSocket.
 //
-// Life: OpenSockets, requests, Drain, Close.
-// Concurrency: every method may be called from anywhere.
-type Sockets struct {
-	paths  []string
+// Life: openSockets, requests, Drain, close.
+type sockets struct {
+	*socket.Server
+
 	broker joiner
-	server *socket.Server
-	pushed bool   // commands are taken
-	token  string // of who gives them; "": none is needed
 }
 
-// OpenSockets connects to the Redis, if there is one, and takes sockets from then on.
-func OpenSockets(o SocketOptions) (*Sockets, error) {
-	options := o.Beyond
-	if o.Verifier != nil {
-		options.Auth = o.Verifier
+// socketsAlone reports whether no endpoint serves calls, and none will.
+func (s *service) socketsAlone() bool { return socketsAlone(s.cfg) }
+
+func socketsAlone(cfg *config.Config) bool { return len(cfg.Command) == 0 && len(cfg.Upstreams) == 0 }
+
+// openSockets connects to the Redis, if there is one, and takes callers over WebSocket from
+// then on, if they have a path.
+func (s *service) openSockets() (err error) {
+	keys, options := s.cfg.Socket, s.asked.Beyond
+	if len(keys.Paths) == 0 {
+		return nil
 	}
-	joins, err := openBroker(o)
+	if len(keys.Methods) > 0 {
+		if options.Methods, err = s.workerMethods(); err != nil {
+			return err
+		}
+	}
+	joins, err := s.openBroker()
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if r, ok := joins.(*redis.Broker); ok {
 		options.Database = r.Database()
 	}
-	options.AuthCookie, options.MessagesPerSecond = o.Cookie, o.MessageRate
-	options.Log = o.Log
-	options.Broker, options.Origins = joins, originsOf(o.Origins)
-	options.ReadLimit = int64(o.ReadLimit)
-	s := &Sockets{paths: o.Paths, broker: joins, server: socket.New(options)}
-	if err := s.openPush(o.Socket); err != nil {
-		s.Close()
-		return nil, err
+	if s.verifier != nil {
+		options.Auth = s.verifier
 	}
-	return s, nil
+	options.AuthCookie, options.MessagesPerSecond, options.ReadLimit = s.cfg.Auth.Cookie, keys.MessageRate, int64(keys.ReadLimit)
+	options.Broker, options.Origins, options.Log = joins, originsOf(keys.Origins), s.log
+	open := &sockets{socket.New(options), joins}
+	if err := s.takePush(open.Server); err != nil {
+		open.close()
+		return err
+	}
+	s.sockets = open
+	return nil
 }
 
-func openBroker(o SocketOptions) (joiner, error) {
-	if o.Redis.Calls != "" {
-		return redis.Open(redis.Options{Address: o.Redis.Calls, Events: o.Redis.Events, CallCap: o.CallCap, Log: o.Log})
+func (s *service) openBroker() (joiner, error) {
+	keys, waiting := s.cfg.Socket, s.asked.WaitingBytes
+	if keys.Redis.Calls != "" {
+		return redis.Open(redis.Options{Address: keys.Redis.Calls, Events: keys.Redis.Events, CallCap: keys.CallCap, Log: s.log})
 	}
-	waiting := o.WaitingBytes
 	if waiting == 0 {
 		waiting = 64 << 20
 	}
-	memory := broker.NewMemory(broker.MemoryOptions{CallCap: o.CallCap, WaitingBytes: waiting})
-	if o.TestFunctions {
+	memory := broker.NewMemory(broker.MemoryOptions{CallCap: keys.CallCap, WaitingBytes: waiting})
+	if s.asked.TestFunctions {
 		for uri, f := range broker.TestFunctions() {
 			memory.Serve(uri, functionsAtOnce, f) // for as long as the process lives
 		}
@@ -103,6 +112,29 @@ func openBroker(o SocketOptions) (joiner, error) {
 		}
 	}
 	return memory, nil
+}
+
+// workerMethods has sockets call methods of the workers.
+func (s *service) workerMethods() (_ socket.Methods, err error) {
+	keys := s.cfg.Socket
+	options := schema.Options{
+		Services: methods.Services(keys.Methods), Open: methods.Reflection(s.relay), Limit: s.cfg.Queue.Timeout,
+		Failed: func(err error) { s.log.Warn("workers do not describe their methods", "error", err) },
+	}
+	if len(keys.Descriptors) > 0 {
+		if options.Files, err = schema.ReadFiles(keys.Descriptors); err != nil {
+			return nil, cli.UsageError(fmt.Errorf("socket.descriptors: %w", err))
+		}
+	}
+	s.schema = schema.New(options)
+	return methods.New(methods.Options{Relay: s.relay, Schema: s.schema, Patterns: keys.Methods}), nil
+}
+
+// workersChanged is told that an endpoint has come or gone.
+func (s *service) workersChanged() {
+	if s.schema != nil {
+		s.schema.Changed()
+	}
 }
 
 // originsOf are the origins as requests have them: who has none sends "".
@@ -116,30 +148,27 @@ func originsOf(configured []string) (origins []string) {
 	return origins
 }
 
-// Has reports whether a path is one of sockets.
-func (s *Sockets) Has(path string) bool { return slices.Contains(s.paths, path) }
-
-// ServeHTTP makes a socket of a request; on a path that has none it is not found.
-func (s *Sockets) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if !s.Has(r.URL.Path) {
-		http.NotFound(w, r)
-		return
+// routes are the paths of the port that have a handler for callers over HTTP/1.
+func (s *service) routes() map[string]http.Handler {
+	routes := make(map[string]http.Handler)
+	if s.sockets != nil {
+		for _, path := range s.cfg.Socket.Paths {
+			routes[path] = s.sockets
+		}
 	}
-	s.server.ServeHTTP(w, r)
+	return routes
 }
 
-// Configure has what can change hold for sockets that come.
-func (s *Sockets) Configure(c config.Socket) { s.server.SetOrigins(originsOf(c.Origins)) }
+// socketSource is what the metrics page shows of sockets, nil without any.
+func (s *service) socketSource() func() admin.SocketSample {
+	if s.sockets == nil {
+		return nil
+	}
+	return s.sockets.sample
+}
 
-// SetMost bounds how many sockets there may be.
-func (s *Sockets) SetMost(sockets int) { s.server.SetMost(sockets) }
-
-// SetBuffer bounds the bytes that wait for all sockets.
-func (s *Sockets) SetBuffer(bytes int64) { s.server.SetBuffer(bytes) }
-
-// Sample is what the metrics page shows.
-func (s *Sockets) Sample() admin.SocketSample {
-	sample := admin.SocketSample{Stats: s.server.Stats()}
+func (s *sockets) sample() admin.SocketSample {
+	sample := admin.SocketSample{Stats: s.Stats()}
 	sample.WaitingCalls, sample.WaitingBytes = s.broker.Waiting()
 	if r, ok := s.broker.(*redis.Broker); ok {
 		stats := r.Stats()
@@ -148,13 +177,9 @@ func (s *Sockets) Sample() admin.SocketSample {
 	return sample
 }
 
-// mostAway is how long a Redis may be away before sockets are better elsewhere: a failover
-// is over by then.
-const mostAway = 10 * time.Second
-
-// Serves reports whether sockets may come here: Redis can be reached, or could until a
+// serves reports whether sockets may come here: Redis can be reached, or could until a
 // moment ago.
-func (s *Sockets) Serves() bool {
+func (s *sockets) serves() bool {
 	r, ok := s.broker.(*redis.Broker)
 	if !ok {
 		return true
@@ -163,12 +188,26 @@ func (s *Sockets) Serves() bool {
 	return away.IsZero() || time.Since(away) < mostAway
 }
 
-// Drain has sockets leave in the time that ctx has (socket.Server.Drain), and returns
-// how many calls were cut.
-func (s *Sockets) Drain(ctx context.Context) (cut int) { return s.server.Drain(ctx) }
+// drainSockets has them leave in the time, or until hurry is closed, and returns how many
+// calls were cut.
+func (s *service) drainSockets(timeout time.Duration, hurry <-chan struct{}) (cut int) {
+	if s.sockets == nil {
+		return 0
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
+	defer cancel()
+	go func() { // ends with the drain
+		select {
+		case <-hurry:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	return s.sockets.Drain(ctx)
+}
 
-// Close ends what is left.
-func (s *Sockets) Close() {
-	s.server.Close()
+// close ends what is left.
+func (s *sockets) close() {
+	s.Close()
 	s.broker.Close()
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"time"
 
 	"github.com/cabrank/cabrank/internal/handover"
@@ -51,29 +50,17 @@ func (s *service) bootLimit() time.Duration {
 
 // takeOver starts as the successor of a process that serves (R20): first the
 // workers, then, when enough of them are ready, the listeners.
-func (s *service) takeOver(ctx context.Context, out io.Writer) error {
+func (s *service) takeOver(ctx context.Context) error {
 	p := s.inherited.Predecessor
-	options := relayOptions(s.cfg, s.log)
-	options.MinReady = s.fewest(options.MinReady)
-	if err := s.makeRelay(options); err != nil {
-		return err
-	}
-	if err := s.makeEndpoints(out); err != nil {
-		return err
-	}
-	if err := s.startEndpoints(ctx); err != nil {
-		return err
-	}
-	if err := s.awaitReady(ctx, p, s.bootLimit()); err != nil {
-		return err
-	}
-	if err := p.Take(s.inherited.Listeners); err != nil {
-		return err
-	}
-	if err := s.openAll(); err != nil {
-		return err
-	}
-	if err := p.Serving(); err != nil {
+	err := inTurn(
+		s.makeRelay, s.makeEndpoints,
+		func() error { return s.startEndpoints(ctx) },
+		func() error { return s.awaitReady(ctx, p, s.bootLimit()) },
+		func() error { return p.Take(s.inherited.Listeners) },
+		s.openDoor, s.startAdmin, s.startControl, s.dropRest,
+		p.Serving,
+	)
+	if err != nil {
 		return err
 	}
 	s.log.Info("took over", "predecessor", p.PID, "version_before", p.Program, "after", time.Since(s.began).Round(time.Millisecond).String())
@@ -155,38 +142,27 @@ func (s *service) mayTake(p *patience, now time.Time) bool {
 
 // allReady reports whether all workers are that are wanted.
 func (s *service) allReady() bool {
-	if s.workers == nil {
-		return true
-	}
 	ready := 0
-	for _, w := range s.workers.Workers() {
+	for _, w := range s.fleet() {
 		if w.State == worker.Ready {
 			ready++
 		}
 	}
-	return ready >= s.workers.Wanted()
+	return s.workers == nil || ready >= s.workers.Wanted()
 }
 
 // crashing is an error if a worker is in a crash loop and not enough others are
 // ready.
 func (s *service) crashing() error {
-	if s.workers == nil || s.Ready() {
-		return nil
-	}
-	for _, w := range s.workers.Workers() {
-		if w.State == worker.CrashLoop {
-			return fmt.Errorf("%s ends as soon as it is started: %s", w.Name, w.LastExit)
-		}
+	if w, crashes := s.crashLoop(); crashes && !s.Ready() {
+		return fmt.Errorf("%s ends as soon as it is started: %s", w.Name, w.LastExit)
 	}
 	return nil
 }
 
 // tellReady tells of the workers that have become ready since.
 func (s *service) tellReady(p *handover.Predecessor, told map[string]bool) {
-	if s.workers == nil {
-		return
-	}
-	for _, w := range s.workers.Workers() {
+	for _, w := range s.fleet() {
 		if w.State == worker.Ready && !told[w.Name] {
 			told[w.Name] = true
 			p.Tell(handover.Progress{Step: handover.StepWorker, Worker: w.Name, Done: len(told), Total: s.workers.Wanted()})

@@ -59,11 +59,3 @@ func (s *service) lookupSamples() []admin.LookupSample {
 	}
 	return samples
 }
-
-func upstreamStates() []string {
-	var names []string
-	for _, state := range discover.States() {
-		names = append(names, state.String())
-	}
-	return names
-}

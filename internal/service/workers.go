@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -17,23 +16,23 @@ import (
 )
 
 // makeEndpoints prepares what the probes and the metrics page will look at.
-func (s *service) makeEndpoints(out io.Writer) error {
+func (s *service) makeEndpoints() error {
 	if err := s.makeUpstreams(); err != nil {
 		return err
 	}
 	if len(s.cfg.Command) > 0 {
-		return s.makeWorkers(out)
+		return s.makeWorkers()
 	}
 	return nil
 }
 
-func (s *service) makeWorkers(out io.Writer) error {
+func (s *service) makeWorkers() error {
 	pool := newPool(s.relay, s.cfg.Workers.Slots.N, true, s.workersChanged)
 	options := s.workerSettings(s.cfg)
 	if s.firstWorkers > 0 {
 		options.Count = s.firstWorkers
 	}
-	options.Output = worker.Output{Writer: out, JSON: logFormat(s.cfg.Log, os.Stderr) == "json"}
+	options.Output = worker.Output{Writer: s.stdout, JSON: logFormat(s.cfg.Log, os.Stderr) == "json"}
 	options.Logger, options.Rank, options.Activity = s.log, pool, pool
 	if s.scrape != nil {
 		options.LastPage = s.scrape.last
@@ -85,6 +84,24 @@ func (s *service) startWorkers(ctx context.Context) error {
 		err = fmt.Errorf("%w; %s", err, hint)
 	}
 	return cli.UsageError(err)
+}
+
+// fleet returns the workers with their places, none if only others run endpoints.
+func (s *service) fleet() []worker.Status {
+	if s.workers == nil {
+		return nil
+	}
+	return s.workers.Workers()
+}
+
+// crashLoop returns a worker that will not get ready soon, if there is one.
+func (s *service) crashLoop() (w worker.Status, crashes bool) {
+	all := s.fleet()
+	at := slices.IndexFunc(all, func(w worker.Status) bool { return w.State == worker.CrashLoop })
+	if at < 0 {
+		return w, false
+	}
+	return all[at], true
 }
 
 // startHint says what is most likely wrong with a command that was not found.
