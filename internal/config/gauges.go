@@ -17,19 +17,19 @@ const (
 // gaugePolicies are what becomes of gauges, by name.
 func gaugePolicies() mapping[string] {
 	return mapping[string]{
-		maxGauges, "names of metrics, in which * stands for any letters,", cleanGauge, entryPath,
-		"policy", "policies", plain{`oneof:"sum|max|min|avg|last|each"`},
+		max: maxGauges, legal: "names of metrics, in which * stands for any letters,", clean: checkGauge, path: entryPath,
+		form: "key: policy", all: "policies", value: plain{`oneof:"sum|max|min|avg|last|each"`},
 	}
 }
 
-func cleanGauge(name string) (string, error) {
+func checkGauge(name string) error {
 	odd := strings.IndexFunc(name, func(c rune) bool {
 		return (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && !strings.ContainsRune("_:*", c)
 	})
 	if name == "" || len(name) > maxGaugeName || odd >= 0 {
-		return "", errors.New(quote(name) + " is no name of a metric")
+		return errors.New(quote(name) + " is no name of a metric")
 	}
-	return name, nil
+	return nil
 }
 
 // perWorker is the word for metrics of which none is merged.

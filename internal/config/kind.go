@@ -41,10 +41,10 @@ func (k text) show(field any) string {
 	switch value := *field.(*string); {
 	case value == "" && k.optional:
 		return none
-	case value == "":
-		return `""`
 	case k.hidden:
 		return hidden
+	case value == "":
+		return `""`
 	default:
 		return value
 	}

@@ -22,7 +22,7 @@ func kinds() map[string]kind {
 		"methods": methods, "callers": list{cleanCaller, callersLegal, maxLaneCallers}, "codes": list{cleanCode, codesLegal, len(statusCodes())},
 
 		// workers
-		"command": commandLine{}, "variables": variables{}, "hooks": record{form: "{before_start: COMMAND, after_ready: COMMAND, before_stop: COMMAND}"},
+		"command": commandLine{}, "variables": variables(), "hooks": record{form: "{before_start: COMMAND, after_ready: COMMAND, before_stop: COMMAND}"},
 		"warmup": record{"{method: /package.Service/Method, message: BASE64}", checkWarmUp}, "method": text{clean: cleanMethod, legal: "/package.Service/Method", optional: true}, "base64": base64Bytes{maxWarmUp}, "gauges": gauges{gaugePolicies()},
 
 		// certificates and tokens

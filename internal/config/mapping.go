@@ -1,6 +1,7 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -11,13 +12,14 @@ import (
 // mapping is the kind of *map[string]V fields: values by names that the operator
 // chooses.
 type mapping[V any] struct {
-	max   int
-	legal string                       // of names
-	clean func(string) (string, error) // refuses names
-	path  func(key, name string) string
-	of    string // what a value is, and what values are, in one word each
-	all   string
-	value kind // of *V
+	max    int
+	legal  string             // of names
+	clean  func(string) error // refuses names
+	path   func(key, name string) string
+	form   string // of an entry
+	all    string // what values are, in a word; "": it is not told
+	value  kind   // of *V
+	secret bool   // the text of all is not repeated
 }
 
 // maxWeights bounds the callers with a weight of their own.
@@ -25,15 +27,21 @@ const maxWeights = 1000
 
 // weights are shares by caller.
 func weights() mapping[float64] {
-	return mapping[float64]{maxWeights, callersLegal, cleanCaller, callerPath, "weight", "weights", plain{`range:"0.01..1000"`}}
+	return mapping[float64]{
+		max: maxWeights, legal: callersLegal, clean: func(name string) error { _, err := cleanCaller(name); return err }, path: callerPath,
+		form: "key: weight", all: "weights", value: plain{`range:"0.01..1000"`},
+	}
 }
 
 func (k mapping[V]) set(field any, text string) error {
-	if text != none {
-		return fmt.Errorf("%s has no entries", quote(text))
+	switch {
+	case text == none:
+		*field.(*map[string]V) = nil
+		return nil
+	case k.secret:
+		return errors.New("has no entries")
 	}
-	*field.(*map[string]V) = nil
-	return nil
+	return fmt.Errorf("%s has no entries", quote(text))
 }
 
 func (k mapping[V]) setNode(field any, node *yaml.Node, at *outline) {
@@ -42,7 +50,7 @@ func (k mapping[V]) setNode(field any, node *yaml.Node, at *outline) {
 		*field.(*map[string]V) = nil
 		return
 	case node.Kind != yaml.MappingNode:
-		at.fault(node, at.key, "has no entries of the form key: "+k.of, k.allowed())
+		at.fault(node, at.key, "has no entries of the form "+k.form, k.allowed())
 		return
 	case len(node.Content)/2 > k.max:
 		at.fault(node, at.key, fmt.Sprintf("%d entries are too many", len(node.Content)/2), k.allowed())
@@ -60,9 +68,8 @@ func (k mapping[V]) setNode(field any, node *yaml.Node, at *outline) {
 
 // read reads one entry.
 func (k mapping[V]) read(path, name string, key, value *yaml.Node, at *outline) (v V) {
-	if _, err := k.clean(name); err != nil {
+	if err := k.clean(name); err != nil {
 		at.fault(key, path, err.Error(), k.legal)
-		return v
 	}
 	if what := storeNode(value, k.value, &v); what != "" {
 		at.fault(key, path, what, k.value.allowed())
@@ -83,5 +90,9 @@ func (k mapping[V]) lines(field any) []line {
 }
 
 func (k mapping[V]) allowed() string {
-	return fmt.Sprintf("%s with %s of %s, at most %d, or %s", k.legal, k.all, k.value.allowed(), k.max, none)
+	text := k.legal
+	if k.all != "" {
+		text += " with " + k.all + " of " + k.value.allowed()
+	}
+	return fmt.Sprintf("%s, at most %d, or %s", text, k.max, none)
 }

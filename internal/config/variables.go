@@ -3,11 +3,8 @@ package config
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
-
-	"go.yaml.in/yaml/v3"
 )
 
 const (
@@ -26,58 +23,24 @@ func ownVariables() []string {
 	return []string{"PORT", "PROMETHEUS_EXPORTER_PORT", "PROMETHEUS_EXPORTER_PATH", "RAILS_MAX_THREADS"}
 }
 
-// variables is the kind of *map[string]string fields: variables of workers. The
-// values may be secrets, so that they are never shown.
-type variables struct{}
-
-func (variables) set(field any, text string) error {
-	if text != none {
-		return errors.New("has no entries") // the text may hold a secret
+// variables is the kind of variables of workers. The values may be secrets, so that they
+// are never shown.
+func variables() mapping[string] {
+	return mapping[string]{
+		max: maxVariables, legal: variablesLegal, clean: checkVariable, path: variablePath, form: "NAME: value", secret: true,
+		value: text{clean: cleanVariable, legal: fmt.Sprintf("text of at most %d bytes", maxVariable), hidden: true},
 	}
-	*field.(*map[string]string) = nil
-	return nil
 }
 
-func (k variables) setNode(field any, node *yaml.Node, at *outline) {
+// cleanVariable accepts what an environment can hold, and does not repeat what it cannot.
+func cleanVariable(value string) (string, error) {
 	switch {
-	case isEmpty(node):
-		*field.(*map[string]string) = nil
-		return
-	case node.Kind != yaml.MappingNode:
-		at.fault(node, at.key, "has no entries of the form NAME: value", k.allowed())
-		return
-	case len(node.Content)/2 > maxVariables:
-		at.fault(node, at.key, fmt.Sprintf("%d entries are too many", len(node.Content)/2), k.allowed())
-		return
+	case len(value) > maxVariable:
+		return "", fmt.Errorf("has %d bytes", len(value))
+	case strings.ContainsRune(value, 0):
+		return "", errors.New("has a zero byte")
 	}
-	all := map[string]string{}
-	at.pairs(node, func(name string) string { return variablePath(at.key, name) }, func(path, name string, key, value *yaml.Node) {
-		if err := checkVariable(name); err != nil {
-			at.fault(key, path, err.Error(), variablesLegal)
-		}
-		if what := variableFault(value); what != "" {
-			at.fault(key, path, what, fmt.Sprintf("text of at most %d bytes", maxVariable))
-		}
-		all[name] = value.Value
-	})
-	if len(at.faults) == 0 {
-		*field.(*map[string]string) = all
-	}
-}
-
-// variableFault says what is wrong with a value, without repeating it.
-func variableFault(value *yaml.Node) string {
-	switch _, what := rawOf(value); {
-	case what != "":
-		return what
-	case value.Kind != yaml.ScalarNode:
-		return "is a list, not one value"
-	case len(value.Value) > maxVariable:
-		return fmt.Sprintf("has %d bytes", len(value.Value))
-	case strings.ContainsRune(value.Value, 0):
-		return "has a zero byte"
-	}
-	return ""
+	return value, nil
 }
 
 // variablePath names an entry, without the value where NAME=VALUE stands for a name.
@@ -108,19 +71,4 @@ func checkVariable(name string) error {
 		return errors.New("is set by cabrank")
 	}
 	return nil
-}
-
-func (k variables) show(field any) string { return showLines(k.lines(field)) }
-
-func (variables) lines(field any) []line {
-	names := slices.Sorted(maps.Keys(*field.(*map[string]string)))
-	lines := make([]line, len(names))
-	for i, name := range names {
-		lines[i] = line{name, name + ": " + hidden}
-	}
-	return lines
-}
-
-func (k variables) allowed() string {
-	return fmt.Sprintf("%s, at most %d, or %s", variablesLegal, maxVariables, none)
 }
