@@ -161,7 +161,8 @@ var layers = map[string]layer{
 	"internal/health":       {notStd: []string{"net", "os", "syscall"}, pure: true, documented: true},
 	"internal/health/check": {inside: []string{"internal/health", "internal/schema"}, outside: []string{"google.golang.org/grpc"}, notStd: []string{"os"}, documented: true},
 	"internal/config": {
-		inside:  []string{"internal/cgroup", "internal/spelling", "internal/strictyaml"},
+		// Its groups of keys are the options of the parts that go by them.
+		inside:  []string{"internal/certs", "internal/cgroup", "internal/spelling", "internal/strictyaml", "internal/worker"},
 		outside: anything, notStd: []string{"net/http", "os/exec"},
 	},
 	// What keys mean is for others.

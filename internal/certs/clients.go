@@ -10,15 +10,11 @@ import (
 	"strings"
 )
 
-// Clients are callers who show certificates.
+// Clients are callers who show certificates, if there is a CA.
 type Clients struct {
-	// CA is a PEM file with the certificates of who signs theirs; "": nobody is asked.
-	CA string
-	// Names are globs of identities, in which * stands for anything but . and /; without
-	// any, every one is let in.
-	Names []string
-	// Required refuses who shows none.
-	Required bool
+	CA       string   `key:"ca" kind:"file" default:"none" help:"who signs them: certificates in a PEM file; read again when it changes"`
+	Names    []string `key:"names" kind:"names" default:"none" help:"who is let in: the first URI, DNS name or email address of a certificate that one of these matches is its caller's identity; none: the first of all"`
+	Required bool     `key:"required" default:"false" help:"whether who shows no certificate is refused"`
 }
 
 // mostName bounds an identity: it goes into headers and logs.

@@ -12,8 +12,11 @@ import (
 	"time"
 )
 
-// Pair is a certificate with its chain, and its key, as PEM files.
-type Pair struct{ Cert, Key string }
+// Pair is a certificate. The tags of it, Clients and Peer are for package config.
+type Pair struct {
+	Cert string `key:"cert" kind:"file" help:"a certificate with its chain"`
+	Key  string `key:"key" kind:"file" help:"its key"`
+}
 
 // mostFile bounds a file that is read.
 const mostFile = 1 << 20

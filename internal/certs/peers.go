@@ -10,9 +10,10 @@ import (
 
 // Peer says how the servers that this process connects to are verified, and what it shows them.
 type Peer struct {
-	CA        string // PEM file; "": the roots of the system
-	Cert, Key string // PEM files; "": it shows nothing
-	Name      string // that a certificate must be for; "": the host that is connected to
+	CA   string `key:"ca" kind:"file" default:"those of the system" help:"who signs certificates of upstreams: certificates in a PEM file"`
+	Cert string `key:"cert" kind:"file" default:"none" help:"certificate that upstreams are shown which ask for one, a PEM file"`
+	Key  string `key:"key" kind:"file" default:"none" help:"its key, a PEM file"`
+	Name string `key:"name" kind:"host" default:"the host of the upstream" help:"the name that certificates of upstreams must be for, and that is asked for (SNI)"`
 }
 
 // Peers are those of one Peer.

@@ -7,6 +7,9 @@ import (
 	"time"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/cabrank/cabrank/internal/certs"
+	"github.com/cabrank/cabrank/internal/worker"
 )
 
 // Config is the effective configuration of one cabrank process, and the table of its keys:
@@ -21,16 +24,16 @@ type Config struct {
 	Control     string        `key:"control" kind:"control" flag:"control" arg:"auto|off|PATH" default:"auto" change:"upgrade" help:"unix socket by which cabrank status, restart and the like reach this process; auto is one of its own in the runtime directory"`
 
 	// Of the port, the first for who names none; empty: no TLS.
-	TLS       []KeyPair   `key:"tls" kind:"pairs" default:"none" change:"reload" help:"certificates by which the port serves TLS: of the name that a caller asks for, otherwise the first; files that change are read again"`
-	TLSClear  string      `key:"tls_clear" oneof:"refuse|allow" default:"refuse" change:"reload" help:"whether a port that serves TLS serves callers without it, too"` // see ServesClear
-	TLSClient ClientTrust `key:"tls_client" kind:"clients" default:"none" change:"reload" help:"certificates by which callers over TLS show who they are"`
+	TLS       []certs.Pair  `key:"tls" kind:"pairs" default:"none" change:"reload" help:"certificates by which the port serves TLS: of the name that a caller asks for, otherwise the first; files that change are read again"`
+	TLSClear  string        `key:"tls_clear" oneof:"refuse|allow" default:"refuse" change:"reload" help:"whether a port that serves TLS serves callers without it, too"` // see ServesClear
+	TLSClient certs.Clients `key:"tls_client" kind:"clients" default:"none" change:"reload" help:"certificates by which callers over TLS show who they are"`
 
 	Workers Workers `key:"workers"`
 
 	// "host:port", "unix:/path", "dns:name:port" or "srv:name", "tls:" before the first or third; each once.
-	Upstreams   []string  `key:"upstreams" kind:"upstreams" flag:"upstream" arg:"A,B" default:"none" change:"reload" help:"endpoints that someone else runs, by address or looked up: in place of workers, or beside them if there is a command"`
-	UpstreamTLS PeerTrust `key:"upstream_tls" kind:"peers" default:"none" change:"reload" help:"how upstreams with the mark tls: are known, and what they are shown; files that change are read again"`
-	DNS         DNS       `key:"dns"`
+	Upstreams   []string   `key:"upstreams" kind:"upstreams" flag:"upstream" arg:"A,B" default:"none" change:"reload" help:"endpoints that someone else runs, by address or looked up: in place of workers, or beside them if there is a command"`
+	UpstreamTLS certs.Peer `key:"upstream_tls" kind:"peers" default:"none" change:"reload" help:"how upstreams with the mark tls: are known, and what they are shown; files that change are read again"`
+	DNS         DNS        `key:"dns"`
 
 	HealthCheck  HealthCheck
 	DrainTimeout time.Duration `key:"drain_timeout" flag:"drain-timeout" arg:"TIME" default:"20s" range:"0s..24h" change:"reload" help:"how long calls may finish when cabrank stops, or the worker that they run on"`
@@ -80,52 +83,23 @@ type Config struct {
 	commandOrigin Origin
 }
 
-// Workers describes the child processes.
-type Workers struct {
-	Count       Amount            `key:"count" also:"workers" kind:"workers" env:"WORKERS_COUNT" flag:"workers" arg:"N|MIN-MAX" default:"usable CPUs" change:"reload" help:"worker processes to run: so many, or as many as the calls need, between two bounds"`
-	Command     []string          `key:"command" kind:"command" default:"none" change:"restart" secret:"yes" help:"what each worker runs, where no command follows -- on the command line"` // of the file; what holds is Config.Command
-	Env         map[string]string `key:"env" kind:"variables" default:"none" change:"restart" secret:"yes" help:"variables that each worker gets beside those of cabrank"`                  // placeholders are still in place
-	Slots       Amount            `key:"slots" also:"workers.pool_size,slots" kind:"slots" env:"WORKERS_POOL_SIZE" flag:"slots" arg:"N|MIN-MAX|auto" default:"5" change:"upgrade" help:"calls that one worker or upstream serves at a time, or as many as suit an asynchronous one, between two bounds"`
-	Transport   string            `key:"transport" oneof:"tcp|unix" flag:"transport" arg:"tcp|unix" default:"tcp" change:"upgrade" help:"how workers are reached: loopback ports or unix sockets"`
-	StartPort   int               `key:"start_port" env:"WORKERS_START_PORT" flag:"start-port" arg:"PORT" default:"9000" range:"1..65535" change:"upgrade" help:"port of the first worker; the others follow"`
-	MetricsPath string            `key:"metrics_path" kind:"page" env:"WORKERS_METRICS_PATH" default:"/metrics" change:"restart" help:"path of the workers' own metrics pages, handed to them"`
-	MinReady    int               `key:"min_ready" flag:"min-ready" arg:"N" default:"1" range:"1..1000" change:"reload" help:"ready workers from which on /readiness answers 200, and below which a roll never goes"`
-	MaxSurge    int               `key:"max_surge" default:"1" range:"0..1000" change:"reload" help:"processes that a roll may have above workers.count, those that drain included (0: one drains before its successor starts)"`
-	BootTimeout time.Duration     `key:"boot_timeout" flag:"boot-timeout" arg:"TIME" default:"60s" range:"100ms..1h" change:"reload" help:"how long a worker may take to become ready before it is replaced"`
-	StopTimeout time.Duration     `key:"stop_timeout" flag:"stop-timeout" arg:"TIME" default:"5s" range:"0s..1h" change:"reload" help:"how long a worker has between SIGTERM and SIGKILL"`
-}
+// Groups of keys that are the options of the part that goes by them: it has the tags.
+type (
+	Amount      = worker.Amount
+	Workers     = worker.Settings // placeholders are still in place (see Placeholders), as in Hooks
+	Hooks       = worker.Hooks    // each may take Workers.BootTimeout
+	WarmUp      = worker.WarmUp
+	Recycle     = worker.Recycle
+	MemoryLimit = worker.MemoryLimit
+)
 
 // HealthCheck is the rhythm in which endpoints are asked for their health.
 type HealthCheck struct{ Interval, Timeout time.Duration }
-
-// Hooks are commands around the life of each worker, with their placeholders
-// still in place (see Placeholders); an empty one is none. Each may take
-// Workers.BootTimeout.
-type Hooks struct {
-	BeforeStart []string `key:"before_start" kind:"command" default:"none" help:"is run before each start of a worker; if it fails the start has failed"`
-	AfterReady  []string `key:"after_ready" kind:"command" default:"none" help:"is run when a worker has become ready; its failure is only logged"`
-	BeforeStop  []string `key:"before_stop" kind:"command" default:"none" help:"is run before a worker gets SIGTERM, when its calls have ended; its failure is only logged"`
-}
-
-// WarmUp is the call that a worker must answer before it gets others. Each attempt
-// may take Workers.BootTimeout.
-type WarmUp struct {
-	Method  string `key:"method" kind:"method" default:"none" help:"unary method that each worker is called with once, before it gets any other call"` // "/package.Service/Method"
-	Message []byte `key:"message" kind:"base64" default:"none" help:"message of that call, serialized, in base64; none is a message without fields"`   // without the prefix of gRPC
-}
 
 func checkWarmUp(value any, node *yaml.Node, at *outline) {
 	if w := value.(*WarmUp); w.Method == "" && len(w.Message) > 0 {
 		at.fault(node, at.key, "has a message for no method", "a method beside it")
 	}
-}
-
-// Recycle says when a worker is replaced by a fresh one although it serves. Zero
-// values mean never.
-type Recycle struct {
-	Calls  int           `key:"calls" default:"0" range:"0..1000000000" change:"reload" help:"calls served after which a worker is replaced by a fresh one, up to a tenth earlier (0: never)"`
-	Age    time.Duration `key:"age" default:"0s" range:"1s..8760h" zero:"never" change:"reload" help:"age at which a worker is replaced by a fresh one, up to a tenth earlier"`
-	Memory MemoryLimit   `key:"memory" kind:"memory" default:"0" change:"reload" help:"resident memory of a worker's processes above which it is replaced by a fresh one; or share of the container's memory limit above which the largest worker is"`
 }
 
 // DNS says how the names among the upstreams are looked up.

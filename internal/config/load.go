@@ -78,8 +78,8 @@ func Load(sources Sources) (*Config, error) {
 	if len(faults) > 0 {
 		return nil, faults
 	}
-	config.Workers.Count.settle()
-	config.Workers.Slots.settle()
+	config.Workers.Count.Settle()
+	config.Workers.Slots.Settle()
 	config.Warnings = append(unknownVariables(environ, config.namedVariables()...), append(config.withoutEffect(), config.openCalls()...)...)
 	return config, nil
 }

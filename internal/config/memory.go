@@ -6,12 +6,6 @@ import (
 	"strings"
 )
 
-// MemoryLimit is what a worker may take; zero: any amount.
-type MemoryLimit struct {
-	Bytes   Size // resident, of the worker's processes
-	Percent int  // of the control group's memory limit, 1 to 100
-}
-
 // memoryLimit is the kind of *MemoryLimit fields: bytes, or a share.
 type memoryLimit struct{}
 
@@ -35,7 +29,8 @@ func (k memoryLimit) show(field any) string {
 	if limit := field.(*MemoryLimit); limit.Percent > 0 {
 		return strconv.Itoa(limit.Percent) + "%"
 	}
-	return k.bytes().show(&field.(*MemoryLimit).Bytes)
+	size := Size(field.(*MemoryLimit).Bytes)
+	return k.bytes().show(&size)
 }
 
 func (k memoryLimit) allowed() string {

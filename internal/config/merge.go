@@ -32,8 +32,8 @@ func Merge(running, loaded *Config) (*Config, error) {
 	if len(faults) > 0 {
 		return nil, faults
 	}
-	merged.Workers.Count.settle()
-	merged.Workers.Slots.settle()
+	merged.Workers.Count.Settle()
+	merged.Workers.Slots.Settle()
 	return &merged, nil
 }
 

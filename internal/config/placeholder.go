@@ -1,6 +1,7 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"regexp"
@@ -75,8 +76,11 @@ func (c *Config) placeholdersFit() Faults {
 }
 
 // CommandFits judges another command for the workers of this configuration, one
-// that did not come with it: its placeholders. The error is Faults.
+// that did not come with it: that it has a program, and its placeholders. nil is none.
 func (c *Config) CommandFits(command []string) error {
+	if command != nil && (len(command) == 0 || command[0] == "") {
+		return errors.New("worker command is empty")
+	}
 	other := *c
 	other.Command, other.commandOrigin = command, Origin{Command: true}
 	other.Workers.Env, other.Hooks = nil, Hooks{}

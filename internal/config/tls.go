@@ -8,28 +8,9 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/cabrank/cabrank/internal/certs"
 )
-
-// KeyPair is a certificate with its chain and its key, as PEM files.
-type KeyPair struct {
-	Cert string `key:"cert" kind:"file" help:"a certificate with its chain"`
-	Key  string `key:"key" kind:"file" help:"its key"`
-}
-
-// ClientTrust is by which certificates callers are known.
-type ClientTrust struct {
-	CA       string   `key:"ca" kind:"file" default:"none" help:"who signs them: certificates in a PEM file; read again when it changes"` // "": nobody is asked
-	Names    []string `key:"names" kind:"names" default:"none" help:"who is let in: the first URI, DNS name or email address of a certificate that one of these matches is its caller's identity; none: the first of all"`
-	Required bool     `key:"required" default:"false" help:"whether who shows no certificate is refused"`
-}
-
-// PeerTrust is how upstreams with the mark tls: are known, and what they are shown.
-type PeerTrust struct {
-	CA   string `key:"ca" kind:"file" default:"those of the system" help:"who signs certificates of upstreams: certificates in a PEM file"`
-	Cert string `key:"cert" kind:"file" default:"none" help:"certificate that upstreams are shown which ask for one, a PEM file"`
-	Key  string `key:"key" kind:"file" default:"none" help:"its key, a PEM file"`
-	Name string `key:"name" kind:"host" default:"the host of the upstream" help:"the name that certificates of upstreams must be for, and that is asked for (SNI)"`
-}
 
 const (
 	maxKeyPairs    = 100 // certificates of the port
@@ -43,13 +24,13 @@ const (
 )
 
 func checkClients(value any, node *yaml.Node, at *outline) {
-	if value.(*ClientTrust).CA == "" {
+	if value.(*certs.Clients).CA == "" {
 		at.fault(node, at.key, "has no ca", "ca: the file of who signs callers' certificates")
 	}
 }
 
 func checkPeers(value any, node *yaml.Node, at *outline) {
-	if t := value.(*PeerTrust); (t.Cert == "") != (t.Key == "") {
+	if t := value.(*certs.Peer); (t.Cert == "") != (t.Key == "") {
 		at.fault(node, at.key, "has one of cert and key", "both or none")
 	}
 }
@@ -82,21 +63,21 @@ func (c *Config) clientsFit() *Fault {
 // ServesClear reports whether callers without TLS are served.
 func (c *Config) ServesClear() bool { return len(c.TLS) == 0 || c.TLSClear == allowClear }
 
-// keyPairs is the kind of *[]KeyPair fields: a list of mappings.
+// keyPairs is the kind of *[]certs.Pair fields: a list of mappings.
 type keyPairs struct{}
 
 func (k keyPairs) set(field any, text string) error {
 	if text != none {
 		return fmt.Errorf("%s is no list of certificates", quote(text))
 	}
-	*field.(*[]KeyPair) = nil
+	*field.(*[]certs.Pair) = nil
 	return nil
 }
 
 func (k keyPairs) setNode(field any, node *yaml.Node, at *outline) {
 	switch {
 	case isEmpty(node):
-		*field.(*[]KeyPair) = nil
+		*field.(*[]certs.Pair) = nil
 		return
 	case node.Kind != yaml.SequenceNode:
 		at.fault(node, at.key, "is no list", k.allowed())
@@ -105,17 +86,17 @@ func (k keyPairs) setNode(field any, node *yaml.Node, at *outline) {
 		at.fault(node, at.key, fmt.Sprintf("%d certificates are too many", len(node.Content)), k.allowed())
 		return
 	}
-	all := make([]KeyPair, len(node.Content))
+	all := make([]certs.Pair, len(node.Content))
 	for i, item := range node.Content {
 		k.pair(&all[i], fmt.Sprintf("%s[%d]", at.key, i), resolve(item), at)
 	}
 	if len(at.faults) == 0 {
-		*field.(*[]KeyPair) = all
+		*field.(*[]certs.Pair) = all
 	}
 }
 
 // pair reads one of them.
-func (k keyPairs) pair(p *KeyPair, path string, node *yaml.Node, at *outline) {
+func (k keyPairs) pair(p *certs.Pair, path string, node *yaml.Node, at *outline) {
 	if node.Kind != yaml.MappingNode {
 		at.fault(node, path, "is not of the form {cert: FILE, key: FILE}", k.allowed())
 		return
@@ -146,7 +127,7 @@ func (k keyPairs) show(field any) string {
 }
 
 func (keyPairs) lines(field any) (lines []line) {
-	for _, p := range *field.(*[]KeyPair) {
+	for _, p := range *field.(*[]certs.Pair) {
 		lines = append(lines, line{p.Cert, fmt.Sprintf("- {cert: %s, key: %s}", yamlText(p.Cert), yamlText(p.Key))})
 	}
 	return lines

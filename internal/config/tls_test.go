@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/cabrank/cabrank/internal/certs"
 )
 
 // Certificates are a list; what is wrong with one names it, and what is shown can be written
@@ -12,7 +14,7 @@ import (
 func TestCertificatesAreRead(t *testing.T) {
 	const file = "tls:\n- {cert: a.crt, key: a.key}\n- cert: /b c.crt\n  key: b.key\ntls_clear: Allow\n"
 	c := mustLoad(t, sources(map[string]string{"cabrank.yml": file}))
-	want := []KeyPair{{"a.crt", "a.key"}, {"/b c.crt", "b.key"}}
+	want := []certs.Pair{{Cert: "a.crt", Key: "a.key"}, {Cert: "/b c.crt", Key: "b.key"}}
 	if !slices.Equal(c.TLS, want) || !c.ServesClear() {
 		t.Errorf("%v, clear %v", c.TLS, c.ServesClear())
 	}

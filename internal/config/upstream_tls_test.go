@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/cabrank/cabrank/internal/certs"
 )
 
 // Upstreams that speak TLS have one form, and what they are known by is read and shown; what
@@ -12,7 +14,7 @@ import (
 func TestSecureUpstreamsAreRead(t *testing.T) {
 	const file = "upstreams: [tls:API:443, 'tls:[::1]:1', tls:dns:Api.internal:2, a:3]\nupstream_tls: {ca: /b c.crt, cert: d.crt, key: d.key, name: E.internal}\n"
 	c := mustLoad(t, sources(map[string]string{"cabrank.yml": file}))
-	want := PeerTrust{CA: "/b c.crt", Cert: "d.crt", Key: "d.key", Name: "e.internal"}
+	want := certs.Peer{CA: "/b c.crt", Cert: "d.crt", Key: "d.key", Name: "e.internal"}
 	if got := []string{"tls:API:443", "tls:[::1]:1", "tls:dns:api.internal:2", "a:3"}; !slices.Equal(c.Upstreams, got) || !reflect.DeepEqual(c.UpstreamTLS, want) || len(c.Warnings) > 0 {
 		t.Errorf("%q, %+v, %q", c.Upstreams, c.UpstreamTLS, c.Warnings)
 	}

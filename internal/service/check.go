@@ -21,7 +21,7 @@ func Check(cfg *config.Config) error {
 	if err := certs.Check(securePort(cfg)); err != nil {
 		return faulty(cfg, "tls", err)
 	}
-	if err := peer(cfg).Check(); err != nil {
+	if err := cfg.UpstreamTLS.Check(); err != nil {
 		return faulty(cfg, "upstream_tls", err)
 	}
 	return nil

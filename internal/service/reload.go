@@ -13,7 +13,6 @@ import (
 	"github.com/cabrank/cabrank/internal/config"
 	"github.com/cabrank/cabrank/internal/discover"
 	"github.com/cabrank/cabrank/internal/relay"
-	"github.com/cabrank/cabrank/internal/worker"
 )
 
 // errNoReload is why a service that was given no way to read its configuration
@@ -132,13 +131,11 @@ func (s *service) apply(cfg *config.Config) error {
 	if err := s.readKeys(cfg); err != nil {
 		return err
 	}
-	if err := s.peers.Replace(peer(cfg)); err != nil {
+	if err := s.peers.Replace(cfg.UpstreamTLS); err != nil {
 		s.log.Warn("certificates for upstreams cannot be used: those of before stay", "error", err)
 	}
 	if s.workers != nil {
-		if err := s.workers.Configure(s.workerSettings(cfg)); err != nil {
-			return err
-		}
+		s.workers.Configure(s.workerSettings(cfg))
 	}
 	if err := s.upstreams.Replace(cfg.Upstreams); err != nil {
 		return err
@@ -165,17 +162,6 @@ func (s *service) apply(cfg *config.Config) error {
 		s.settings.origin.level.Set(cfg.Log.SlogLevel())
 	}
 	return nil
-}
-
-// workerSettings are the settings of workers by a configuration, as far as the
-// supervisor does not have them from somewhere else.
-func (s *service) workerSettings(cfg *config.Config) worker.Options {
-	options := s.workerOptions(cfg)
-	options.MinReady = s.fewest(options.MinReady)
-	if s.fewer() && options.MaxSurge == 0 {
-		options.MinReady = min(options.MinReady, s.firstWorkers-1) // one of them goes first
-	}
-	return options
 }
 
 // scaleAsChanged asks for another number of workers if another one is configured.

@@ -38,17 +38,9 @@ func faulty(cfg *config.Config, key string, err error) error {
 	return cli.UsageError(config.Faults{{Origin: origin, Key: key, What: err.Error()}})
 }
 
-func peer(cfg *config.Config) certs.Peer {
-	t := cfg.UpstreamTLS
-	return certs.Peer{CA: t.CA, Cert: t.Cert, Key: t.Key, Name: t.Name}
-}
-
+// securePort is what the port of a configuration needs.
 func securePort(cfg *config.Config) certs.Port {
-	port := certs.Port{Clients: certs.Clients{CA: cfg.TLSClient.CA, Names: cfg.TLSClient.Names, Required: cfg.TLSClient.Required}}
-	for _, p := range cfg.TLS {
-		port.Pairs = append(port.Pairs, certs.Pair(p))
-	}
-	return port
+	return certs.Port{Pairs: cfg.TLS, Clients: cfg.TLSClient}
 }
 
 // expiring tells for how long certificates are good; nothing without any.

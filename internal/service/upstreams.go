@@ -14,7 +14,7 @@ import (
 // some where there were none.
 func (s *service) makeUpstreams() (err error) {
 	cfg := s.cfg
-	if s.peers, err = certs.NewPeers(peer(cfg), s.log); err != nil {
+	if s.peers, err = certs.NewPeers(cfg.UpstreamTLS, s.log); err != nil {
 		return faulty(cfg, "upstream_tls", err)
 	}
 	s.outside = newPool(s.relay, cfg.Workers.Slots.N, false, s.workersChanged)

@@ -30,7 +30,7 @@ func (s *service) makeWorkers() error {
 	pool := newPool(s.relay, s.cfg.Workers.Slots.N, true, s.workersChanged)
 	options := s.workerSettings(s.cfg)
 	if s.firstWorkers > 0 {
-		options.Count = s.firstWorkers
+		options.Count.N = s.firstWorkers
 	}
 	options.Output = worker.Output{Writer: s.stdout, JSON: logFormat(s.cfg.Log, os.Stderr) == "json"}
 	options.Logger, options.Rank, options.Activity = s.log, pool, pool
@@ -52,30 +52,24 @@ func (s *service) makeWorkers() error {
 	return nil
 }
 
-// workerOptions translates the settings of workers. A command that a restart has
-// brought wins over the configured one.
-func (s *service) workerOptions(cfg *config.Config) worker.Options {
-	w, command := cfg.Workers, cfg.Command
-	if brought := s.orders.command.Load(); brought != nil {
-		command = *brought
-	}
-	return worker.Options{
-		Count: w.Count.N, Command: command, Transport: w.Transport,
-		StartPort: w.StartPort, Slots: w.Slots.N, SlotsMost: w.Slots.Max, MetricsPath: w.MetricsPath,
-		BootTimeout: w.BootTimeout, StopTimeout: w.StopTimeout, DrainTimeout: cfg.DrainTimeout,
-		MaxSurge: w.MaxSurge, MinReady: min(w.MinReady, w.Count.Least()), // upstreams may make up for more
+// workerSettings are the options of workers by a configuration, as far as the supervisor
+// does not have them from somewhere else. A command that a restart has brought wins over
+// the configured one.
+func (s *service) workerSettings(cfg *config.Config) worker.Options {
+	o := worker.Options{
+		Settings: cfg.Workers, Hooks: cfg.Hooks, WarmUp: cfg.WarmUp, Recycle: cfg.Recycle,
+		DrainTimeout: cfg.DrainTimeout, HangTimeout: cfg.HangTimeout, MaxRunTime: cfg.MaxRunTime,
 		HealthInterval: cfg.HealthCheck.Interval, HealthTimeout: cfg.HealthCheck.Timeout,
-		HangTimeout: cfg.HangTimeout, MaxRunTime: cfg.MaxRunTime,
-		Environment: w.Env,
-		Hooks: worker.Hooks{
-			BeforeStart: cfg.Hooks.BeforeStart, AfterReady: cfg.Hooks.AfterReady, BeforeStop: cfg.Hooks.BeforeStop, Timeout: w.BootTimeout,
-		},
-		WarmUp: worker.WarmUp{Method: cfg.WarmUp.Method, Message: cfg.WarmUp.Message, Timeout: w.BootTimeout},
-		Recycle: worker.Recycle{
-			Calls: cfg.Recycle.Calls, Age: cfg.Recycle.Age, Memory: int64(cfg.Recycle.Memory.Bytes),
-			Cgroup: float64(cfg.Recycle.Memory.Percent) / 100,
-		},
 	}
+	o.Command = cfg.Command
+	if brought := s.orders.command.Load(); brought != nil {
+		o.Command = *brought
+	}
+	o.MinReady = s.fewest(min(o.MinReady, o.Count.Least())) // upstreams may make up for more
+	if s.fewer() && o.MaxSurge == 0 {
+		o.MinReady = min(o.MinReady, s.firstWorkers-1) // one of them goes first
+	}
+	return o
 }
 
 func (s *service) startWorkers(ctx context.Context) error {

@@ -76,8 +76,8 @@ func (p endpoint) fill(texts []string) []string {
 // environ returns the environment of a worker: inherited variables, then configured
 // ones, then those of cabrank, because the last of equal names counts (os/exec).
 func (p endpoint) environ(inherited []string, o *Options) []string {
-	env := make([]string, 0, len(inherited)+len(o.Environment)+8)
-	for _, entry := range append(slices.Clip(inherited), p.configured(o.Environment)...) {
+	env := make([]string, 0, len(inherited)+len(o.Env)+8)
+	for _, entry := range append(slices.Clip(inherited), p.configured(o.Env)...) {
 		// With unix the worker has no port, and an inherited PORT is most likely for
 		// cabrank itself.
 		if p.network == "unix" && strings.HasPrefix(entry, "PORT=") {
@@ -99,11 +99,11 @@ func (p endpoint) environ(inherited []string, o *Options) []string {
 		"CABRANK_THREADS="+strconv.Itoa(ThreadsFor(p.slots)),
 		"PROMETHEUS_EXPORTER_PORT="+strconv.Itoa(p.metricsPort),
 		"PROMETHEUS_EXPORTER_PATH="+o.MetricsPath,
-		"RAILS_MAX_THREADS="+strconv.Itoa(ThreadsFor(o.Slots)),
+		"RAILS_MAX_THREADS="+strconv.Itoa(ThreadsFor(o.Slots.N)),
 	)
 }
 
-// configured returns the entries of Options.Environment, filled in, in the order
+// configured returns the entries of Settings.Env, filled in, in the order
 // of their names.
 func (p endpoint) configured(environment map[string]string) []string {
 	names := slices.Sorted(maps.Keys(environment))
@@ -127,9 +127,8 @@ type addresses interface {
 }
 
 func newAddresses(o *Options) addresses {
-	// complete has parsed it.
-	host, _ := netip.ParseAddr(o.Host)
-	at := &ports{host: host, start: o.StartPort, count: o.Count + o.MaxSurge, holder: make(map[int]int), bindable: bindable}
+	host := netip.AddrFrom4([4]byte{127, 0, 0, 1})
+	at := &ports{host: host, start: o.StartPort, count: o.Count.N + o.MaxSurge, holder: make(map[int]int), bindable: bindable}
 	if o.Transport == "unix" {
 		at.start, at.alone = o.StartPort+metricsOffset, true
 		return &socketDir{base: runtimeDir(), metrics: at}

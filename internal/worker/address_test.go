@@ -105,9 +105,9 @@ func TestPlaceFillsCommand(t *testing.T) {
 // nothing says PORT.
 func TestPlaceEnvironment(t *testing.T) {
 	inherited := []string{"PATH=/bin", "PORT=8080", "PORTAL=x", "RAILS_MAX_THREADS=99"}
-	options := &Options{Slots: 5, MetricsPath: "/metrics", Environment: map[string]string{
+	options := &Options{Settings: Settings{Slots: Amount{N: 5}, MetricsPath: "/metrics", Env: map[string]string{
 		"SHARD": "{index} of 4", "ME": "{worker} at {addr}", "RAILS_MAX_THREADS": "98", "PORT": "1",
-	}}
+	}}}
 	ours := []string{
 		"CABRANK_WORKER=worker-2", "CABRANK_WORKER_INDEX=1", "CABRANK_SLOTS=5", "CABRANK_THREADS=15", "PROMETHEUS_EXPORTER_PORT=9101",
 		"PROMETHEUS_EXPORTER_PATH=/metrics", "RAILS_MAX_THREADS=15",

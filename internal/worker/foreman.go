@@ -69,7 +69,7 @@ type occupancy struct {
 
 func newForeman(s *Supervisor) *foreman {
 	settings := s.settings()
-	f := &foreman{s: s, wanted: settings.Count, occupancies: make(map[int]*occupancy), generation: 1}
+	f := &foreman{s: s, wanted: settings.Count.N, occupancies: make(map[int]*occupancy), generation: 1}
 	f.good = &version{1, settings}
 	f.show(nil)
 	return f
@@ -131,7 +131,7 @@ func (f *foreman) plan() plan { return f.s.settings().plan(f.wanted) }
 
 // plan returns the plan for wanted workers.
 func (o *Options) plan(wanted int) plan {
-	return plan{wanted: wanted, surge: o.MaxSurge, draining: o.MaxDraining, minReady: o.MinReady}
+	return plan{wanted: wanted, surge: o.MaxSurge, draining: maxDraining, minReady: o.MinReady}
 }
 
 // look reads the state of all places.

@@ -55,6 +55,7 @@ type prober struct {
 	endpoint endpoint
 	timeout  time.Duration
 	warmUp   WarmUp
+	warmTime time.Duration // of one attempt
 	asker    *check.Asker
 	orders   chan order     // capacity 1
 	findings chan<- finding // read by the worker's goroutine
@@ -65,13 +66,13 @@ type prober struct {
 
 // newProber makes the prober of a process. The error is an address that is not valid.
 func (w *worker) newProber(l *process) (*prober, error) {
-	o := w.s.settings()
+	o, begun := w.s.settings(), w.occupancy.version.options
 	asker, err := check.Open(check.Options{
 		Network: l.endpoint.network, Address: l.endpoint.address,
 		Interval: o.HealthInterval, Timeout: o.HealthTimeout, Redial: bootPollMax, Work: w.activity,
 	})
 	return &prober{
-		group: l.group, endpoint: l.endpoint, timeout: o.HealthTimeout, warmUp: w.occupancy.version.options.WarmUp,
+		group: l.group, endpoint: l.endpoint, timeout: o.HealthTimeout, warmUp: begun.WarmUp, warmTime: begun.BootTimeout,
 		asker: asker, orders: make(chan order, 1), findings: l.findings,
 	}, err
 }

@@ -19,10 +19,6 @@ const (
 	beforeStop  = "before_stop"
 )
 
-// defaultHookTimeout is the default of Hooks.Timeout: long enough for a migration that
-// has nothing to do, short enough for people who wait for a restart.
-const defaultHookTimeout = 30 * time.Second
-
 // Hooks are commands around the life of each worker process. An empty one is
 // none.
 //
@@ -30,39 +26,19 @@ const defaultHookTimeout = 30 * time.Second
 // the worker's own. A hook runs in the worker's environment with CABRANK_HOOK,
 // its name, and CABRANK_WORKER_PID while there is a process. It leads a process
 // group of its own; what is left of it when the hook exits is killed. Its output
-// goes where the worker's goes, marked.
+// goes where the worker's goes, marked. One that runs for longer than Settings.BootTimeout
+// is killed with its group.
 type Hooks struct {
 	// BeforeStart runs before every start of the process. If it fails there is no
 	// process: the start has failed, for CauseHookFailed.
-	BeforeStart []string
+	BeforeStart []string `key:"before_start" kind:"command" default:"none" help:"is run before each start of a worker; if it fails the start has failed"`
 	// AfterReady runs when the process takes calls, for the first time. Its
 	// failure is logged. It is ended with its process.
-	AfterReady []string
+	AfterReady []string `key:"after_ready" kind:"command" default:"none" help:"is run when a worker has become ready; its failure is only logged"`
 	// BeforeStop runs when a process is to be ended that has no calls left,
 	// before it gets TERM. Its failure is logged. Processes that end or are killed
 	// for a fault have none.
-	BeforeStop []string
-	// Timeout is how long a hook may run until its group is killed. Default 30 s.
-	Timeout time.Duration
-}
-
-// complete fills in the default and refuses what cannot work.
-func (h *Hooks) complete() error {
-	for _, hook := range []struct {
-		name    string
-		command []string
-	}{{beforeStart, h.BeforeStart}, {afterReady, h.AfterReady}, {beforeStop, h.BeforeStop}} {
-		if len(hook.command) > 0 && hook.command[0] == "" {
-			return fmt.Errorf("hook %s has an empty program", hook.name)
-		}
-	}
-	if h.Timeout < 0 {
-		return fmt.Errorf("hook timeout of workers is %v: it cannot be negative", h.Timeout)
-	}
-	if h.Timeout == 0 {
-		h.Timeout = defaultHookTimeout
-	}
-	return nil
+	BeforeStop []string `key:"before_stop" kind:"command" default:"none" help:"is run before a worker gets SIGTERM, when its calls have ended; its failure is only logged"`
 }
 
 // hookError is how a hook failed.
@@ -204,7 +180,7 @@ func (w *worker) hook(name string, at endpoint, environ []string, pid int) *hook
 	w.log.Debug("hook started", "hook", name, "pid", pid)
 	return w.s.hooks.start(hookCall{
 		name: name, command: at.fill(command), environ: hookEnviron(environ, name, pid),
-		line: w.output.hook(name), limit: hooks.Timeout, late: name == beforeStop,
+		line: w.output.hook(name), limit: w.occupancy.version.options.BootTimeout, late: name == beforeStop,
 	})
 }
 

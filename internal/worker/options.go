@@ -1,90 +1,59 @@
 package worker
 
 import (
-	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
-	"maps"
-	"net/netip"
 	"os"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/cabrank/cabrank/internal/health"
 )
 
-// Options says what to run and how long to wait for it.
+// Settings are the group workers of a configuration: package config reads it by the tags,
+// which say of each what it is, and has checked it.
 //
-// A zero duration means the default that its field names, never for
-// HangTimeout; a negative one is refused by New.
+// In the arguments of Command {addr} is the address to listen on ("127.0.0.1:9000" or
+// "unix:/path"), {host} and {port} its parts, which only tcp has, {worker} is the worker's
+// name ("worker-1"), {index} the number of its place, from 0, {slots} the calls that it may
+// have at a time, {threads} the threads that it should have for them, and {metrics_port}
+// where its metrics page is asked for. The program is looked up in PATH at every start, so
+// one that is replaced or comes back is found. In the values of Env the same is replaced;
+// names that cabrank sets itself (PORT, CABRANK_ADDR, …) have its values.
+//
+// Worker i listens on StartPort+i-1 (R19), its metrics page is at 100 more; with unix only
+// the latter are counted from it.
+type Settings struct {
+	Count       Amount            `key:"count" also:"workers" kind:"workers" env:"WORKERS_COUNT" flag:"workers" arg:"N|MIN-MAX" default:"usable CPUs" change:"reload" help:"worker processes to run: so many, or as many as the calls need, between two bounds"`
+	Command     []string          `key:"command" kind:"command" default:"none" change:"restart" secret:"yes" help:"what each worker runs, where no command follows -- on the command line"` // with a configuration, what follows -- goes before it
+	Env         map[string]string `key:"env" kind:"variables" default:"none" change:"restart" secret:"yes" help:"variables that each worker gets beside those of cabrank"`
+	Slots       Amount            `key:"slots" also:"workers.pool_size,slots" kind:"slots" env:"WORKERS_POOL_SIZE" flag:"slots" arg:"N|MIN-MAX|auto" default:"5" change:"upgrade" help:"calls that one worker or upstream serves at a time, or as many as suit an asynchronous one, between two bounds"`
+	Transport   string            `key:"transport" oneof:"tcp|unix" flag:"transport" arg:"tcp|unix" default:"tcp" change:"upgrade" help:"how workers are reached: loopback ports or unix sockets"`
+	StartPort   int               `key:"start_port" env:"WORKERS_START_PORT" flag:"start-port" arg:"PORT" default:"9000" range:"1..65535" change:"upgrade" help:"port of the first worker; the others follow"`
+	MetricsPath string            `key:"metrics_path" kind:"page" env:"WORKERS_METRICS_PATH" default:"/metrics" change:"restart" help:"path of the workers' own metrics pages, handed to them"`
+	MinReady    int               `key:"min_ready" flag:"min-ready" arg:"N" default:"1" range:"1..1000" change:"reload" help:"ready workers from which on /readiness answers 200, and below which a roll never goes"`
+	MaxSurge    int               `key:"max_surge" default:"1" range:"0..1000" change:"reload" help:"processes that a roll may have above workers.count, those that drain included (0: one drains before its successor starts)"`
+	BootTimeout time.Duration     `key:"boot_timeout" flag:"boot-timeout" arg:"TIME" default:"60s" range:"100ms..1h" change:"reload" help:"how long a worker may take to become ready before it is replaced"`
+	StopTimeout time.Duration     `key:"stop_timeout" flag:"stop-timeout" arg:"TIME" default:"5s" range:"0s..1h" change:"reload" help:"how long a worker has between SIGTERM and SIGKILL"`
+}
+
+// Options says what to run and how long to wait for it, by a configuration that fits
+// together, and through what cabrank itself is asked and told.
 type Options struct {
-	// Count is the number of workers, at least 1.
-	Count int
+	Settings
 
-	// Command is the program and its arguments. In arguments {addr} is the
-	// address to listen on ("127.0.0.1:9000" or "unix:/path"), {host} and {port}
-	// its parts, which only tcp has, {worker} is the worker's name ("worker-1"),
-	// {index} the number of its place, from 0, {slots} the calls that it may have at a
-	// time, {threads} the threads that it should have for them, and {metrics_port} where
-	// its metrics page is asked for. The program is looked up in PATH at every start, so
-	// one that is replaced or comes back is found.
-	Command []string
+	Hooks   Hooks   // commands that run around the life of each process
+	WarmUp  WarmUp  // a call that a process must answer before it takes others
+	Recycle Recycle // when a worker that is well is replaced
 
-	// Environment is added to what workers inherit. In values the same is replaced
-	// as in Command. Names that cabrank sets itself (PORT, CABRANK_ADDR, …) have
-	// its values.
-	Environment map[string]string
-
-	// Hooks are commands that run around the life of each process.
-	Hooks Hooks
-
-	// WarmUp is a call that a process must answer before it takes others.
-	WarmUp WarmUp
-
-	// Recycle says when a worker that is well is replaced.
-	Recycle Recycle
-
-	// Transport is "tcp" or "unix".
-	Transport string
-
-	// Host is the IP address workers are told to listen on, with tcp. Empty
-	// means 127.0.0.1.
-	Host string
-
-	// StartPort is the port of worker-1 with tcp (R19); worker i has
-	// StartPort+i-1, its metrics page 100 more. With unix only the metrics ports
-	// are counted from it.
-	StartPort int
-
-	// Slots is the number of calls a worker takes at once, at least 1. Three times
-	// as many are passed on as RAILS_MAX_THREADS; CABRANK_SLOTS, CABRANK_THREADS, {slots} and
-	// {threads} go by SlotsMost if there is one.
-	Slots int
-
-	// SlotsMost is the largest number that Slots may become, where it adapts. 0: it
-	// does not.
-	SlotsMost int
-
-	// MetricsPath is passed on as PROMETHEUS_EXPORTER_PATH.
-	MetricsPath string
-
-	// BootTimeout is how long a started worker may take to become ready before
-	// it is killed and restarted. Default 60 s.
-	BootTimeout time.Duration
-
-	// StopTimeout is the time between TERM and KILL in Stop. Default 5 s.
-	StopTimeout time.Duration
+	// DrainTimeout is how long a worker that is replaced, or one too many, may
+	// finish its calls. 0: they are cut at once.
+	DrainTimeout time.Duration
 
 	// HealthInterval is the silence after which a ready worker is asked for its
-	// health (R6). Default 5 s.
-	HealthInterval time.Duration
-
-	// HealthTimeout bounds one health check. Default 5 s.
-	HealthTimeout time.Duration
+	// health (R6), HealthTimeout bounds one health check.
+	HealthInterval, HealthTimeout time.Duration
 
 	// HangTimeout is how long a worker must be silent and still, with calls in
 	// flight, to be replaced (R6). It is three times the longest run seen of the
@@ -95,22 +64,6 @@ type Options struct {
 	// MaxRunTime is how long a call may run while its worker computes, until the
 	// worker is killed and replaced (runtime.go). 0 means for ever.
 	MaxRunTime time.Duration
-
-	// MaxSurge is how many processes there may be above Count while workers are
-	// replaced, those that drain and stop included. With 0 one drains before its
-	// successor starts.
-	MaxSurge int
-
-	// MaxDraining is how many workers may drain and stop at a time. Default 1.
-	MaxDraining int
-
-	// MinReady is how many workers stay ready when one more begins to drain. It
-	// has to be less than Count if MaxSurge is 0.
-	MinReady int
-
-	// DrainTimeout is how long a worker that is replaced, or one too many, may
-	// finish its calls. 0: they are cut at once.
-	DrainTimeout time.Duration
 
 	// Output takes what workers write to stdout and stderr.
 	Output Output
@@ -196,131 +149,12 @@ const maxPort = 65535
 // maxPlaces bounds workers and spares together.
 const maxPlaces = 2000
 
-// complete fills in defaults and refuses what cannot work, one line per fault.
+// maxDraining is how many workers may drain and stop at a time.
+const maxDraining = 1
+
+// complete puts what does nothing in the place of what was left out. The error is one of
+// the system.
 func (o *Options) complete() error {
-	if o.Count < 1 {
-		return fmt.Errorf("worker count is %d: at least 1 is needed", o.Count)
-	}
-	if o.Slots < 1 {
-		return fmt.Errorf("slots of a worker are %d: at least 1 is needed", o.Slots)
-	}
-	if len(o.Command) == 0 || o.Command[0] == "" {
-		return errors.New("worker command is empty")
-	}
-	if o.Rank == nil {
-		return errors.New("worker registry is missing")
-	}
-	if err := o.completeReplacement(); err != nil {
-		return err
-	}
-	if err := o.completeTransport(); err != nil {
-		return err
-	}
-	if err := o.completeDurations(); err != nil {
-		return err
-	}
-	return o.completeParts()
-}
-
-// completeReplacement checks how workers may be replaced.
-func (o *Options) completeReplacement() error {
-	if o.MaxDraining == 0 {
-		o.MaxDraining = 1
-	}
-	switch {
-	case o.MaxSurge < 0 || o.MaxDraining < 0 || o.MinReady < 0:
-		return fmt.Errorf("surge %d, draining %d, min ready %d: none can be negative", o.MaxSurge, o.MaxDraining, o.MinReady)
-	case o.Count+o.MaxSurge > maxPlaces:
-		return fmt.Errorf("worker count is %d with a surge of %d: %d in all are allowed", o.Count, o.MaxSurge, maxPlaces)
-	case o.MinReady > o.Count:
-		return fmt.Errorf("min ready is %d: there are %d workers", o.MinReady, o.Count)
-	case o.MaxSurge == 0 && o.MinReady >= o.Count:
-		return fmt.Errorf("min ready is %d of %d workers: without a surge none could ever be replaced", o.MinReady, o.Count)
-	}
-	return nil
-}
-
-// completeTransport checks the address settings (R19).
-func (o *Options) completeTransport() error {
-	if o.Host == "" {
-		o.Host = "127.0.0.1"
-	}
-	if last := o.StartPort + o.Count + o.MaxSurge - 1 + metricsOffset; o.StartPort < 1 || last > maxPort {
-		return fmt.Errorf("start port is %d: workers and their metrics pages need the ports from there to %d, within 1 to %d",
-			o.StartPort, last, maxPort)
-	}
-	switch o.Transport {
-	case "tcp":
-		if _, err := netip.ParseAddr(o.Host); err != nil {
-			return fmt.Errorf("worker host is %q: an IP address is needed", o.Host)
-		}
-	case "unix":
-		return o.refuseTCPWords()
-	default:
-		return fmt.Errorf("worker transport is %q: tcp and unix are allowed", o.Transport)
-	}
-	return nil
-}
-
-// refuseTCPWords refuses {host} and {port} where there is only a socket.
-func (o *Options) refuseTCPWords() error {
-	for _, place := range []struct {
-		name  string
-		texts []string
-	}{
-		{"the worker command", o.Command},
-		{"the workers' environment", slices.Sorted(maps.Values(o.Environment))},
-		{"hook " + beforeStart, o.Hooks.BeforeStart},
-		{"hook " + afterReady, o.Hooks.AfterReady},
-		{"hook " + beforeStop, o.Hooks.BeforeStop},
-	} {
-		for _, text := range place.texts {
-			if strings.Contains(text, "{port}") || strings.Contains(text, "{host}") {
-				return fmt.Errorf("argument %q of %s: a unix socket has no {host} or {port}, use {addr} or transport tcp", text, place.name)
-			}
-		}
-	}
-	return nil
-}
-
-// checkEnvironment refuses names that no environment can have.
-func (o *Options) checkEnvironment() error {
-	for _, name := range slices.Sorted(maps.Keys(o.Environment)) {
-		if name == "" || strings.ContainsAny(name, "=\x00") || strings.Contains(o.Environment[name], "\x00") {
-			return fmt.Errorf("variable %q of the workers' environment: a name without = is needed, and no zero bytes", name)
-		}
-	}
-	return nil
-}
-
-func (o *Options) completeDurations() error {
-	for _, d := range []struct {
-		name     string
-		value    *time.Duration
-		fallback time.Duration
-	}{
-		{"boot timeout", &o.BootTimeout, 60 * time.Second},
-		{"stop timeout", &o.StopTimeout, 5 * time.Second},
-		{"health interval", &o.HealthInterval, 5 * time.Second},
-		{"health timeout", &o.HealthTimeout, 5 * time.Second},
-		{"hang timeout", &o.HangTimeout, 0},
-		{"drain timeout", &o.DrainTimeout, 0},
-		{"max run time", &o.MaxRunTime, 0},
-	} {
-		if *d.value < 0 {
-			return fmt.Errorf("%s of workers is %v: it cannot be negative", d.name, *d.value)
-		}
-		if *d.value == 0 {
-			*d.value = d.fallback
-		}
-	}
-	return nil
-}
-
-func (o *Options) completeParts() error {
-	if err := cmp.Or(o.checkEnvironment(), o.Hooks.complete(), o.WarmUp.complete(), o.Recycle.check()); err != nil {
-		return err
-	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}

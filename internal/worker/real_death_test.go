@@ -234,7 +234,7 @@ func TestOrphansAreReaped(t *testing.T) {
 			echo made; exec "$0" test-worker serve
 		fi
 		(true &); (true &); exit 7`
-	h := startHouse(t, func(o *Options) { o.Count, o.Command = 3, shell(script) })
+	h := startHouse(t, func(o *Options) { o.Count.N, o.Command = 3, shell(script) })
 	h.eventually("200 orphans", func() bool { return strings.Contains(h.logs.String(), "worker-1 | made\n") })
 	h.eventually("crash loops", func() bool { return h.Workers()[1].State == CrashLoop && h.Workers()[2].State == CrashLoop })
 	for _, status := range h.Workers()[1:] {
@@ -308,7 +308,7 @@ func TestStopNeverHangs(t *testing.T) {
 			if test.deaf {
 				until, least, most = 500*time.Millisecond, 500*time.Millisecond, 7500*time.Millisecond // as doc.go says
 			}
-			h := startHouse(t, func(o *Options) { o.Count, o.StopTimeout, o.Command = 2, until, test.command })
+			h := startHouse(t, func(o *Options) { o.Count.N, o.StopTimeout, o.Command = 2, until, test.command })
 			if test.ready {
 				h.waitReady(2)
 			}
@@ -363,7 +363,7 @@ func TestStopAtRandomMoments(t *testing.T) {
 	random := rand.New(rand.NewPCG(2, 20))
 	for i := range 12 {
 		command := shell(`[ $CABRANK_WORKER = worker-1 ] || exit 1; sleep 0.05; exec "$0" test-worker serve`)
-		h := newHouse(t, func(o *Options) { o.Count, o.Command = 2, command })
+		h := newHouse(t, func(o *Options) { o.Count.N, o.Command = 2, command })
 		moment := time.Duration(random.IntN(300)) * time.Millisecond
 		began := time.Now()
 		started := make(chan error, 1)

@@ -37,7 +37,7 @@ func (h *house) said(prefix string) []string {
 func TestHooksRunAroundALife(t *testing.T) {
 	const tell = `echo "$0 $1 $2 $3:$4 $SHARD $CABRANK_WORKER $CABRANK_HOOK pid=$CABRANK_WORKER_PID" >&2`
 	h := startHouse(t, func(o *Options) {
-		o.Environment = map[string]string{"SHARD": "part-{index}"}
+		o.Env = map[string]string{"SHARD": "part-{index}"}
 		o.Hooks = Hooks{BeforeStart: sh(tell), AfterReady: sh(tell), BeforeStop: sh(tell)}
 	})
 	h.waitReady(1)
@@ -73,7 +73,7 @@ func TestHookBeforeStartFails(t *testing.T) {
 // worker's goroutine goes on to show that it is alive.
 func TestHookTakesTooLong(t *testing.T) {
 	h := startHouse(t, func(o *Options) {
-		o.Hooks = Hooks{BeforeStart: []string{"sh", "-c", `sleep 1000 & sleep 1000`}, Timeout: 700 * time.Millisecond}
+		o.Hooks.BeforeStart, o.BootTimeout = []string{"sh", "-c", `sleep 1000 & sleep 1000`}, 700*time.Millisecond
 	})
 	h.eventually("the failed start", func() bool { return h.first().Restarts[CauseHookFailed] > 0 })
 	if got := h.first().LastExit; got != "hook before_start: not over after 700ms, killed" {
@@ -129,7 +129,7 @@ func TestStopEndsHooks(t *testing.T) {
 		}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			h := newHouse(t, func(o *Options) { o.Hooks = test.hooks; o.Hooks.Timeout = time.Hour })
+			h := newHouse(t, func(o *Options) { o.Hooks, o.BootTimeout = test.hooks, time.Hour })
 			failed := make(chan error, 1)
 			go func() { failed <- h.Start(context.Background()) }()
 			if test.name == beforeStop {
@@ -151,7 +151,7 @@ func TestStopEndsHooks(t *testing.T) {
 // A worker that is replaced has its hook after its last call and before TERM.
 func TestHookBeforeStopInARoll(t *testing.T) {
 	h := rollingHouse(t, func(o *Options) {
-		o.Count, o.MinReady = 1, 1
+		o.Count.N, o.MinReady = 1, 1
 		o.Hooks.BeforeStop = []string{"sh", "-c", `kill -0 "$CABRANK_WORKER_PID" && echo "$CABRANK_WORKER_PID lives"`}
 	})
 	h.waitReady(1)
@@ -219,7 +219,7 @@ func TestWarmUpMethodIsUnknown(t *testing.T) {
 // handler waits is left alone.
 func TestRunTime(t *testing.T) {
 	h := startHouse(t, func(o *Options) {
-		o.Count, o.MaxRunTime = 2, time.Second
+		o.Count.N, o.MaxRunTime = 2, time.Second
 		o.Command = shell(`[ $CABRANK_WORKER = worker-2 ] || while :; do :; done & "$0" test-worker serve`)
 	})
 	h.waitReady(2)
@@ -243,7 +243,7 @@ func TestRunTime(t *testing.T) {
 // A worker that has served its calls is replaced, the spare first, and its
 // successor begins at zero.
 func TestRecycleByCalls(t *testing.T) {
-	h := rollingHouse(t, func(o *Options) { o.Count, o.MinReady, o.Recycle.Calls = 2, 2, 100 })
+	h := rollingHouse(t, func(o *Options) { o.Count.N, o.MinReady, o.Recycle.Calls = 2, 2, 100 })
 	h.waitReady(2)
 	old := h.pids()
 	stop := h.watch()
@@ -275,7 +275,7 @@ func TestRecycleByCalls(t *testing.T) {
 
 // Age counts from the readiness.
 func TestRecycleByAge(t *testing.T) {
-	h := rollingHouse(t, func(o *Options) { o.Count, o.MinReady, o.Recycle.Age = 1, 1, 1500*time.Millisecond })
+	h := rollingHouse(t, func(o *Options) { o.Count.N, o.MinReady, o.Recycle.Age = 1, 1, 1500*time.Millisecond })
 	h.waitReady(1)
 	h.eventually("its successor", func() bool {
 		retired := 0
@@ -290,7 +290,7 @@ func TestRecycleByAge(t *testing.T) {
 func TestRecycleFails(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "broken")
 	h := rollingHouse(t, func(o *Options) {
-		o.Count, o.MinReady, o.Recycle.Calls = 1, 1, 10
+		o.Count.N, o.MinReady, o.Recycle.Calls = 1, 1, 10
 		o.Command = append(shell(`[ -e "$1" ] && exit 3; exec "$0" test-worker serve`), file)
 	})
 	h.waitReady(1)
@@ -308,7 +308,7 @@ func TestRecycleFails(t *testing.T) {
 
 // What workers hold in memory is read for those that are ready.
 func TestWeights(t *testing.T) {
-	h := startHouse(t, func(o *Options) { o.Count = 2 })
+	h := startHouse(t, func(o *Options) { o.Count.N = 2 })
 	h.waitReady(2)
 	h.eventually("both weights", func() bool {
 		weights := h.readWeights()

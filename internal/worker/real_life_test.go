@@ -30,7 +30,7 @@ func TestWorkersBecomeReady(t *testing.T) {
 	for _, transport := range []string{"tcp", "unix"} {
 		for _, kind := range []string{"serve", "plain"} {
 			t.Run(transport+" "+kind, func(t *testing.T) {
-				h := startHouse(t, func(o *Options) { o.Count, o.Transport, o.Command = 3, transport, self(kind) })
+				h := startHouse(t, func(o *Options) { o.Count.N, o.Transport, o.Command = 3, transport, self(kind) })
 				h.waitReady(3)
 				if !h.EverReady() || !h.Alive() {
 					t.Errorf("ever ready %v, alive %v", h.EverReady(), h.Alive())
@@ -52,7 +52,7 @@ func TestWorkerIsToldItsAddress(t *testing.T) {
 		read line || echo "stdin ends"
 		exec "$0" test-worker serve`
 	h := startHouse(t, func(o *Options) {
-		o.Slots, o.Command = 7, append(shell(script), "{addr}", "{host}", "{port}", "{slots}", "{threads}")
+		o.Slots.N, o.Command = 7, append(shell(script), "{addr}", "{host}", "{port}", "{slots}", "{threads}")
 	})
 	h.waitReady(1)
 	start := h.options.StartPort
@@ -258,7 +258,7 @@ func TestTakenPortMovesToSpare(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer taken.Close()
-	h := startHouse(t, func(o *Options) { o.Count, o.StartPort = 2, start })
+	h := startHouse(t, func(o *Options) { o.Count.N, o.StartPort = 2, start })
 	h.waitReady(2)
 	if got, want := h.rank.address("worker-1"), "127.0.0.1:"+strconv.Itoa(start+2); got != want {
 		t.Errorf("worker-1 is at %s, want %s", got, want)
@@ -289,7 +289,7 @@ func TestWorkerOnAllInterfaces(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := startHouse(t, func(o *Options) {
-				o.Count, o.Command = 2, shell(`CABRANK_ADDR="`+test.listen+`" exec "$0" test-worker serve`)
+				o.Count.N, o.Command = 2, shell(`CABRANK_ADDR="`+test.listen+`" exec "$0" test-worker serve`)
 			})
 			h.waitReady(2)
 			h.Stop(t.Context()) // looking follows readiness; after the stop both have looked
@@ -311,7 +311,7 @@ func TestTakenMetricsPortMovesToSpare(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer taken.Close()
-			h := startHouse(t, func(o *Options) { o.Count, o.StartPort = 1, start })
+			h := startHouse(t, func(o *Options) { o.Count.N, o.StartPort = 1, start })
 			h.waitReady(1)
 			if got, want := h.rank.address("worker-1"), "127.0.0.1:"+strconv.Itoa(start+1); got != want {
 				t.Errorf("worker-1 is at %s, want %s", got, want)

@@ -20,7 +20,7 @@ import (
 // words and a line without end too.
 func TestOutputOfWorkers(t *testing.T) {
 	h := startHouse(t, func(o *Options) {
-		o.Count = 2
+		o.Count.N = 2
 		o.Command = shell(`echo out; echo err >&2; trap 'printf "last words"; exit 0' TERM; while :; do sleep 0.05; done`)
 	})
 	for _, worker := range []string{"worker-1", "worker-2"} {

@@ -22,7 +22,7 @@ import (
 func rollingHouse(t *testing.T, edit func(*Options)) *house {
 	t.Helper()
 	return startHouse(t, func(o *Options) {
-		o.Count, o.MaxSurge, o.MinReady = 3, 1, 2
+		o.Count.N, o.MaxSurge, o.MinReady = 3, 1, 2
 		o.DrainTimeout = 5 * time.Second
 		if edit != nil {
 			edit(o)
@@ -124,7 +124,7 @@ func TestRoll(t *testing.T) {
 
 // A worker with calls is waited for; what is left after the drain timeout is cut.
 func TestRollWaitsForCalls(t *testing.T) {
-	h := rollingHouse(t, func(o *Options) { o.Count, o.MinReady, o.DrainTimeout = 1, 1, 300*time.Millisecond })
+	h := rollingHouse(t, func(o *Options) { o.Count.N, o.MinReady, o.DrainTimeout = 1, 1, 300*time.Millisecond })
 	h.waitReady(1)
 	h.rank.setWork(Work{InFlight: 2})
 	began := time.Now()
@@ -144,7 +144,7 @@ func TestRollWaitsForCalls(t *testing.T) {
 
 // --force does not wait for calls.
 func TestRollByForce(t *testing.T) {
-	h := rollingHouse(t, func(o *Options) { o.Count, o.MinReady, o.DrainTimeout = 1, 1, time.Hour })
+	h := rollingHouse(t, func(o *Options) { o.Count.N, o.MinReady, o.DrainTimeout = 1, 1, time.Hour })
 	h.waitReady(1)
 	h.rank.setWork(Work{InFlight: 1})
 	if err := h.Roll(t.Context(), Change{Force: true}, nil); err != nil {
@@ -212,7 +212,7 @@ func TestRollOfAVersionThatDiesLater(t *testing.T) {
 
 // Whoever is in a hurry during a roll cuts the calls of those that drain already.
 func TestRollByForceTakesOver(t *testing.T) {
-	h := rollingHouse(t, func(o *Options) { o.Count, o.MinReady, o.DrainTimeout = 1, 1, time.Hour })
+	h := rollingHouse(t, func(o *Options) { o.Count.N, o.MinReady, o.DrainTimeout = 1, 1, time.Hour })
 	h.waitReady(1)
 	h.rank.setWork(Work{InFlight: 1})
 	first := make(chan error, 1)
@@ -257,7 +257,7 @@ func TestRollIsGivenUp(t *testing.T) {
 
 // A second roll takes over from the first, with its own command.
 func TestRollTakesOver(t *testing.T) {
-	h := rollingHouse(t, func(o *Options) { o.Count, o.MinReady = 2, 1 })
+	h := rollingHouse(t, func(o *Options) { o.Count.N, o.MinReady = 2, 1 })
 	h.waitReady(2)
 	var waiting sync.WaitGroup
 	defer waiting.Wait()
@@ -341,7 +341,7 @@ func TestReplace(t *testing.T) {
 
 // Whoever is in a hurry joins the drain of the same worker, and cuts its calls.
 func TestReplaceByForceJoins(t *testing.T) {
-	h := rollingHouse(t, func(o *Options) { o.Count, o.MinReady, o.DrainTimeout = 1, 1, time.Hour })
+	h := rollingHouse(t, func(o *Options) { o.Count.N, o.MinReady, o.DrainTimeout = 1, 1, time.Hour })
 	h.waitReady(1)
 	h.rank.setWork(Work{InFlight: 1})
 	first := make(chan error, 1)
@@ -375,7 +375,7 @@ func TestReplaceWaitsForRecycling(t *testing.T) {
 
 // Workers come and go with the number that is wanted.
 func TestScale(t *testing.T) {
-	h := rollingHouse(t, func(o *Options) { o.Count, o.MinReady = 2, 1 })
+	h := rollingHouse(t, func(o *Options) { o.Count.N, o.MinReady = 2, 1 })
 	h.waitReady(2)
 	for _, n := range []int{0, -1, maxPlaces} {
 		if err := h.Scale(n); err == nil {

@@ -174,7 +174,11 @@ func testSupervisor(args []string) int {
 		hooks.AfterReady = []string{"sh", "-c", script}
 	}
 	s, err := New(Options{
-		Count: 2, Transport: args[0], StartPort: startPort, Slots: 1, Command: args[2:],
+		Settings: Settings{
+			Count: Amount{N: 2}, Transport: args[0], StartPort: startPort, Slots: Amount{N: 1}, Command: args[2:],
+			BootTimeout: time.Minute, StopTimeout: 5 * time.Second,
+		},
+		HealthInterval: 5 * time.Second, HealthTimeout: 5 * time.Second,
 		Rank: printer{}, Output: Output{Writer: os.Stderr}, Hooks: hooks,
 	})
 	if err == nil {
@@ -327,8 +331,10 @@ func newHouse(t *testing.T, edit func(*Options)) *house {
 		rank: &recorder{up: make(map[string]string), suspect: make(map[string]bool)},
 	}
 	options := Options{
-		Count: 1, Command: self("serve"), Transport: "tcp", StartPort: testkit.FreePorts(t, 8), Slots: 1,
-		MetricsPath: "/metrics", BootTimeout: 20 * time.Second, StopTimeout: 5 * time.Second,
+		Settings: Settings{
+			Count: Amount{N: 1}, Command: self("serve"), Transport: "tcp", StartPort: testkit.FreePorts(t, 8), Slots: Amount{N: 1},
+			MetricsPath: "/metrics", BootTimeout: 20 * time.Second, StopTimeout: 5 * time.Second,
+		},
 		HealthInterval: 50 * time.Millisecond, HealthTimeout: 2 * time.Second,
 		Output: Output{Writer: h.logs}, Logger: slog.New(slog.NewTextHandler(h.logs, nil)),
 		Rank: h.rank, Activity: h.rank,

@@ -2,7 +2,6 @@ package worker
 
 import (
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"time"
 )
@@ -35,36 +34,19 @@ const (
 // One worker at a time is replaced, as in a rolling restart, and none while a
 // rolling restart runs. Memory is known on Linux only.
 type Recycle struct {
-	// Calls is how many calls a process serves. 0 means no limit.
-	Calls int
-	// Age is how long a process serves, counted from its readiness. 0 means no
-	// limit.
-	Age time.Duration
-	// Memory is how many bytes the processes of a worker's group may hold
-	// resident together; what several share counts once. 0 means no limit.
-	Memory int64
-	// Cgroup is the share, 0 to 1, of the control group's memory limit beyond
-	// which the largest worker is replaced. 0 means no limit; without a limit of
-	// the control group it does nothing.
-	Cgroup float64
+	Calls  int           `key:"calls" default:"0" range:"0..1000000000" change:"reload" help:"calls served after which a worker is replaced by a fresh one, up to a tenth earlier (0: never)"`
+	Age    time.Duration `key:"age" default:"0s" range:"1s..8760h" zero:"never" change:"reload" help:"age at which a worker is replaced by a fresh one, up to a tenth earlier"`
+	Memory MemoryLimit   `key:"memory" kind:"memory" default:"0" change:"reload" help:"resident memory of a worker's processes above which it is replaced by a fresh one; or share of the container's memory limit above which the largest worker is"`
 }
 
-func (r Recycle) check() error {
-	switch {
-	case r.Calls < 0:
-		return fmt.Errorf("calls until a worker is recycled are %d: they cannot be negative", r.Calls)
-	case r.Age < 0:
-		return fmt.Errorf("age at which a worker is recycled is %v: it cannot be negative", r.Age)
-	case r.Memory < 0:
-		return fmt.Errorf("memory at which a worker is recycled is %d bytes: it cannot be negative", r.Memory)
-	case !(r.Cgroup >= 0 && r.Cgroup <= 1):
-		return errors.New("share of the control group's memory at which a worker is recycled must be within 0 and 1")
-	}
-	return nil
+// MemoryLimit is what a worker may take; zero: any amount.
+type MemoryLimit struct {
+	Bytes   int64 // resident, of the processes of its group together; what several share counts once
+	Percent int   // of the control group's memory limit, 1 to 100, beyond which the largest worker is replaced
 }
 
 // weighs reports whether memory has to be known.
-func (r Recycle) weighs() bool { return r.Memory > 0 || r.Cgroup > 0 }
+func (r Recycle) weighs() bool { return r.Memory != MemoryLimit{} }
 
 // limits are the limits of one process.
 type limits struct {
@@ -80,7 +62,7 @@ type limits struct {
 func (r Recycle) draw(boot time.Duration, chance float64) limits {
 	part := 1 - recycleSpread*chance
 	drawn := limits{
-		age: time.Duration(float64(r.Age) * part), memory: r.Memory,
+		age: time.Duration(float64(r.Age) * part), memory: r.Memory.Bytes,
 		steady: max(steadyMemory, steadyBoots*boot),
 	}
 	if r.Calls > 0 {
@@ -115,7 +97,7 @@ func (l limits) heavy(w wear) bool { return l.memory > 0 && w.memory >= l.memory
 // crowded reports whether a control group with used bytes is too full. A limit of 0
 // means no limit.
 func (r Recycle) crowded(used, limit int64) bool {
-	return r.Cgroup > 0 && limit > 0 && float64(used) >= r.Cgroup*float64(limit)
+	return r.Memory.Percent > 0 && limit > 0 && float64(used) >= float64(r.Memory.Percent)/100*float64(limit)
 }
 
 // candidate is one of the workers of which a full control group loses one.

@@ -99,9 +99,7 @@ func (s *Supervisor) Roll(ctx context.Context, change Change, tell func(Progress
 	if change.Command != nil {
 		o := *s.settings()
 		o.Command = slices.Clone(change.Command)
-		if err := s.Configure(o); err != nil {
-			return err
-		}
+		s.Configure(o)
 	}
 	return s.operate(ctx, tell, func(f *foreman) (*operation, error) {
 		f.giveUp(ErrTakenOver)
@@ -259,7 +257,7 @@ func (s *Supervisor) ReplaceLimit() time.Duration {
 // time.
 func (s *Supervisor) ScaleLimit(n int) time.Duration {
 	o := s.settings()
-	limit := o.entering() + inTurn(max(0, s.occupied()-n), o.MaxDraining, o.leaving())
+	limit := o.entering() + inTurn(max(0, s.occupied()-n), maxDraining, o.leaving())
 	if s.Overview().Operation != "" {
 		limit += s.rollLimit(max(n, s.occupied()))
 	}
@@ -286,7 +284,7 @@ func inTurn(n, atOnce int, each time.Duration) time.Duration {
 // entering is the time that a worker may take until it serves, with its hook.
 func (o *Options) entering() time.Duration {
 	if len(o.Hooks.BeforeStart) > 0 {
-		return o.Hooks.Timeout + hookSlack + o.BootTimeout
+		return o.BootTimeout + hookSlack + o.BootTimeout
 	}
 	return o.BootTimeout
 }
@@ -295,7 +293,7 @@ func (o *Options) entering() time.Duration {
 func (o *Options) leaving() time.Duration {
 	limit := o.DrainTimeout + cutLimit + o.StopTimeout + killLimit
 	if len(o.Hooks.BeforeStop) > 0 {
-		limit += o.Hooks.Timeout + hookSlack
+		limit += o.BootTimeout + hookSlack
 	}
 	return limit
 }

@@ -21,7 +21,7 @@ func TestSharedPortIsTold(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			address := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
 			h := startHouse(t, func(o *Options) {
-				o.Count, o.StartPort, o.Command = 3, start, append(shell(`CABRANK_ADDR=$1 exec "$0" test-worker share`), address)
+				o.Count.N, o.StartPort, o.Command = 3, start, append(shell(`CABRANK_ADDR=$1 exec "$0" test-worker share`), address)
 			})
 			h.eventually("the line", func() bool { return strings.Contains(h.logs.String(), "workers share a port") })
 			log := h.logs.String()

@@ -73,8 +73,8 @@ type Supervisor struct {
 	stopped bool // Stop was called
 }
 
-// New checks the options and makes a supervisor. It touches nothing outside:
-// no file, no process, no goroutine. The error is one line about one fault.
+// New makes a supervisor. It touches nothing outside: no file, no process, no goroutine.
+// The error is one of the system.
 func New(options Options) (*Supervisor, error) {
 	if err := options.complete(); err != nil {
 		return nil, err
@@ -88,11 +88,11 @@ func New(options Options) (*Supervisor, error) {
 	}
 	s.beat.Store(noBeat)
 	s.latest.Store(&options)
-	s.overview.Store(&Overview{Wanted: options.Count, Generation: 1})
+	s.overview.Store(&Overview{Wanted: options.Count.N, Generation: 1})
 	s.spawner = newSpawner(s.reaper, maxPlaces, s.stopping)
 	s.leash = newLeash(options.Executable, s.reaper, options.Logger)
 	s.hooks = &hookRunner{spawner: s.spawner, reaper: s.reaper, leash: s.leash}
-	for number := range options.Count {
+	for number := range options.Count.N {
 		s.workerAt(number)
 	}
 	return s, nil
@@ -104,21 +104,16 @@ func (s *Supervisor) settings() *Options { return s.latest.Load() }
 
 // Configure changes the options. Options for the watching and the replacement of
 // workers count at once; options with which a process is started (Command, …) count
-// from the next roll on. Transport, Host, StartPort, Slots, SlotsMost and the connections
-// to the rest of cabrank (Output, Logger, Rank, Activity, LastPage, Executable) stay as
-// they were. Count is changed by Scale. The error is one line about one fault; nothing
-// has changed then.
-func (s *Supervisor) Configure(options Options) error {
+// from the next roll on. Transport, StartPort, Slots and the connections to the rest of
+// cabrank (Output, Logger, Rank, Activity, LastPage, Executable) stay as they were. Count
+// is changed by Scale.
+func (s *Supervisor) Configure(options Options) {
 	o := &s.options
-	options.Transport, options.Host, options.StartPort, options.Slots, options.SlotsMost = o.Transport, o.Host, o.StartPort, o.Slots, o.SlotsMost
+	options.Transport, options.StartPort, options.Slots = o.Transport, o.StartPort, o.Slots
 	options.Output, options.Logger, options.Rank, options.Activity, options.Executable = o.Output, o.Logger, o.Rank, o.Activity, o.Executable
 	options.LastPage = o.LastPage
-	if err := options.complete(); err != nil {
-		return err
-	}
 	s.latest.Store(&options)
 	s.wake()
-	return nil
 }
 
 // workerAt returns the worker with a number, and makes it if it does not exist yet.
@@ -207,7 +202,7 @@ func (s *Supervisor) Freeze() { s.coldOnce.Do(func() { close(s.frozen) }) }
 // as soon as ctx ends. It returns when nothing is left: no worker, no keeper, no
 // socket directory, no goroutine, and the last output is written.
 //
-// It takes at most Hooks.Timeout (with a BeforeStop) + StopTimeout + 7 s whatever a
+// It takes at most BootTimeout (with a BeforeStop) + StopTimeout + 7 s whatever a
 // worker does; a process that the kernel does not let die of KILL, an exec that hangs,
 // and a stalled reader of the output are left behind. A second call waits for the same
 // end, and the first ctx that ends counts for all.

@@ -3,7 +3,6 @@ package worker
 import (
 	"context"
 	"fmt"
-	"strings"
 	"time"
 
 	"google.golang.org/grpc"
@@ -15,7 +14,6 @@ import (
 )
 
 const (
-	defaultWarmUpTimeout = 5 * time.Second
 	// warmUpPause is the least time between two warm-up calls: unlike a health
 	// check they are work for the worker.
 	warmUpPause = 250 * time.Millisecond
@@ -26,39 +24,20 @@ const (
 // WarmUp is a unary call that a worker must answer with OK before it takes
 // others, so that classes are loaded, caches filled and connections opened
 // before callers wait for it. It comes after the health check, on the same
-// connection, and is repeated until it succeeds or Options.BootTimeout is over.
+// connection, and is repeated until it succeeds or Settings.BootTimeout is over.
 type WarmUp struct {
 	// Method is "/package.Service/Method". Empty means no warm-up call.
-	Method string
+	Method string `key:"method" kind:"method" default:"none" help:"unary method that each worker is called with once, before it gets any other call"`
 	// Message is the request in the method's own encoding. Empty is a message
 	// without fields.
-	Message []byte
-	// Timeout bounds one attempt. Default 5 s.
-	Timeout time.Duration
-}
-
-// complete fills in the default and refuses what cannot work.
-func (w *WarmUp) complete() error {
-	if w.Method != "" {
-		service, method, found := strings.Cut(strings.TrimPrefix(w.Method, "/"), "/")
-		if !found || service == "" || method == "" || w.Method[0] != '/' || strings.ContainsAny(w.Method, " ?#") || strings.Contains(method, "/") {
-			return fmt.Errorf("warm-up method is %q: it must be as in /package.Service/Method", w.Method)
-		}
-	}
-	if w.Timeout < 0 {
-		return fmt.Errorf("warm-up timeout of workers is %v: it cannot be negative", w.Timeout)
-	}
-	if w.Timeout == 0 {
-		w.Timeout = defaultWarmUpTimeout
-	}
-	return nil
+	Message []byte `key:"message" kind:"base64" default:"none" help:"message of that call, serialized, in base64; none is a message without fields"`
 }
 
 // call makes one warm-up call. The error says why the worker is not warm, for
 // the log; unknown reports that the worker does not have the method, so that waiting
 // does not help.
-func (w *WarmUp) call(ctx context.Context, conn grpc.ClientConnInterface) (unknown bool, err error) {
-	ctx, cancel := context.WithTimeout(ctx, w.Timeout)
+func (w *WarmUp) call(ctx context.Context, limit time.Duration, conn grpc.ClientConnInterface) (unknown bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	err = conn.Invoke(ctx, w.Method, w.Message, nil, grpc.ForceCodecV2(rawCodec{}), grpc.MaxCallRecvMsgSize(maxWarmUpAnswer))
 	code := status.Code(err)
@@ -80,7 +59,7 @@ func (p *prober) warm(ctx context.Context, f finding) finding {
 		p.warmed = true // later attempts keep the reason of the first one
 		p.tell(ctx, cold)
 	}
-	unknown, err := p.warmUp.call(ctx, p.asker.Conn())
+	unknown, err := p.warmUp.call(ctx, p.warmTime, p.asker.Conn())
 	if err == nil {
 		return f
 	}

@@ -62,10 +62,7 @@ func TestWarmUpCall(t *testing.T) {
 	})
 	for _, bytes := range []string{"", "\x0a\x03abc"} {
 		w := WarmUp{Method: "/shop.Cart/List", Message: []byte(bytes)}
-		if err := w.complete(); err != nil {
-			t.Fatal(err)
-		}
-		if unknown, err := w.call(t.Context(), conn); err != nil || unknown {
+		if unknown, err := w.call(t.Context(), time.Minute, conn); err != nil || unknown {
 			t.Fatalf("unknown %v, error %v", unknown, err)
 		}
 		if method != w.Method || message != bytes || content != "application/grpc" {
@@ -97,29 +94,15 @@ func TestWarmUpFailures(t *testing.T) {
 		{"/s.S/Early", false, "warm-up: /s.S/Early answered Unavailable: loading"},
 		{"/s.S/Slow", false, "warm-up: /s.S/Slow answered DeadlineExceeded: "},
 	} {
-		w := WarmUp{Method: test.method, Timeout: 20 * time.Millisecond}
+		limit := 20 * time.Millisecond
 		if !strings.HasSuffix(test.method, "Slow") {
-			w.Timeout = time.Minute
+			limit = time.Minute
 		}
-		unknown, err := w.call(t.Context(), conn)
+		w := WarmUp{Method: test.method}
+		unknown, err := w.call(t.Context(), limit, conn)
 		if err == nil || unknown != test.unknown || !strings.HasPrefix(err.Error(), test.want) {
 			t.Errorf("%s: unknown %v, error %v, want %q", test.method, unknown, err, test.want)
 		}
-	}
-}
-
-func TestWarmUpComplete(t *testing.T) {
-	for _, bad := range []WarmUp{
-		{Method: "shop.Cart/List"}, {Method: "/shop.Cart"}, {Method: "//List"}, {Method: "/shop.Cart/"},
-		{Method: "/a/b/c"}, {Method: "/a/b?c"}, {Timeout: -1},
-	} {
-		if err := bad.complete(); err == nil {
-			t.Errorf("%+v was accepted", bad)
-		}
-	}
-	var none WarmUp
-	if err := none.complete(); err != nil || none.Timeout != defaultWarmUpTimeout {
-		t.Errorf("%v, timeout %v", err, none.Timeout)
 	}
 }
 

@@ -56,7 +56,7 @@ func (s *Supervisor) weigh() {
 		s.wake()
 		if !told && runtime.GOOS != "linux" {
 			s.options.Logger.Warn("memory of workers is known on Linux only: none is recycled for it")
-		} else if !told && r.Cgroup > 0 && now.limit == 0 {
+		} else if !told && r.Memory.Percent > 0 && now.limit == 0 {
 			s.options.Logger.Warn("the control group has no memory limit: no worker is recycled for its share")
 		}
 		told = true

@@ -1,7 +1,6 @@
 package worker
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -432,7 +431,7 @@ func (w *worker) claimEndpoint() (endpoint, error) {
 	if err == nil {
 		w.index = at.index
 	}
-	at.worker, at.number, at.slots = w.name, w.number, cmp.Or(w.s.options.SlotsMost, w.s.options.Slots)
+	at.worker, at.number, at.slots = w.name, w.number, w.s.options.Slots.Most()
 	return at, err
 }
 
