@@ -7,30 +7,28 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+
+	"github.com/cabrank/cabrank/internal/relay"
 )
 
 // CallerKey says by what callers are told apart.
 //
-// Shape: By is "peer" (the address that the connection comes from), "authority",
-// "metadata" (the value of the metadata key Name; only then is Name set) or
-// "none" (all are one).
+// Shape: Name is the metadata key of relay.ByMetadata; only then it is set.
 type CallerKey struct {
-	By   string
+	By   relay.KeySource
 	Name string
 }
 
 // String returns the key as it is written: "peer", "metadata:x-tenant".
 func (k CallerKey) String() string {
 	if k.Name != "" {
-		return k.By + metadataMark + k.Name
+		return k.By.String() + metadataMark + k.Name
 	}
-	return k.By
+	return k.By.String()
 }
 
 const (
-	byPeer       = "peer"
 	unixPeer     = "unix" // the address of all that come over unix sockets
-	byMetadata   = "metadata"
 	metadataMark = ":"
 )
 
@@ -78,7 +76,7 @@ func cleanCaller(value string) (string, error) {
 // valueOf returns the form in which a call's key has this value: addresses have
 // one form, the shortest, and no zone.
 func (k CallerKey) valueOf(written string) (string, error) {
-	if k.By != byPeer || written == unixPeer {
+	if k.By != relay.ByPeer || written == unixPeer {
 		return written, nil
 	}
 	address, err := netip.ParseAddr(written)
@@ -140,17 +138,19 @@ func otherForm(written, value string) string {
 // callerKey is the kind of *CallerKey fields.
 type callerKey struct{}
 
-func (k callerKey) words() []string { return []string{byPeer, "authority", none} }
+func (callerKey) plain() words[relay.KeySource] {
+	return words[relay.KeySource]{relay.ByPeer, relay.ByAuthority, relay.ByNothing}
+}
 
 func (k callerKey) set(field any, text string) error {
 	key := CallerKey{}
 	by, name, named := strings.Cut(text, metadataMark)
-	if named && by == byMetadata {
-		key = CallerKey{byMetadata, name}
+	if named && by == relay.ByMetadata.String() {
+		key = CallerKey{relay.ByMetadata, name}
 		if err := checkCallerName(name); err != nil {
 			return err
 		}
-	} else if err := oneOf(k.words()).set(&key.By, text); err != nil {
+	} else if err := k.plain().set(&key.By, text); err != nil {
 		return meantMetadata(text, err)
 	}
 	*field.(*CallerKey) = key
@@ -171,7 +171,7 @@ func checkCallerName(name string) error {
 
 // meantMetadata says more about text that is no known word, where it is.
 func meantMetadata(text string, unknown error) error {
-	if text == byMetadata {
+	if text == relay.ByMetadata.String() {
 		return errors.New("metadata needs a name, as in metadata:x-tenant")
 	}
 	if strings.HasSuffix(unknown.Error(), "?") || checkCallerName(text) != nil {
@@ -183,5 +183,5 @@ func meantMetadata(text string, unknown error) error {
 func (k callerKey) show(field any) string { return field.(*CallerKey).String() }
 
 func (k callerKey) allowed() string {
-	return strings.Join(k.words(), ", ") + ", metadata:NAME"
+	return k.plain().allowed() + ", metadata:NAME"
 }

@@ -9,6 +9,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/cabrank/cabrank/internal/certs"
+	"github.com/cabrank/cabrank/internal/rank"
 	"github.com/cabrank/cabrank/internal/worker"
 )
 
@@ -46,9 +47,9 @@ type Config struct {
 
 	Balance      Balance       `key:"balance" kind:"balance" flag:"balance" arg:"POLICY" default:"late_binding" change:"upgrade" help:"how a call gets its endpoint; all but late_binding choose before there is a free slot"`
 	Queue        Queue         `key:"queue"`
-	StreamSlots  int           `key:"stream_slots" default:"auto" range:"1..100000000" word:"auto=0" change:"reload" help:"slots of all endpoints together that long streams may hold; auto is all but one, at least half"`                              // R8
-	OnCancel     string        `key:"on_cancel" oneof:"auto|hold|free|finish" default:"auto" change:"reload" help:"slot of a cancelled call: hold until the worker must be done, free at once, finish the call; auto holds, or frees where slots adapt"` // R5; see CancelledSlots
-	StallTimeout time.Duration `key:"stall_timeout" default:"60s" range:"1s..24h" zero:"for ever" change:"reload" help:"how long a caller may move no byte of a call that holds a slot while others wait"`                                               // R9
+	StreamSlots  int           `key:"stream_slots" default:"auto" range:"1..100000000" word:"auto=0" change:"reload" help:"slots of all endpoints together that long streams may hold; auto is all but one, at least half"`              // R8
+	OnCancel     rank.OnCancel `key:"on_cancel" kind:"cancel" default:"auto" change:"reload" help:"slot of a cancelled call: hold until the worker must be done, free at once, finish the call; auto holds, or frees where slots adapt"` // R5; see CancelledSlots
+	StallTimeout time.Duration `key:"stall_timeout" default:"60s" range:"1s..24h" zero:"for ever" change:"reload" help:"how long a caller may move no byte of a call that holds a slot while others wait"`                               // R9
 	Fair         Fair          `key:"fair"`
 	Lanes        []LaneRule    `key:"lanes" kind:"lanes" default:"none" change:"upgrade" help:"classes of calls with a priority and slots of their own"` // in the order in which they are written
 	Methods      []MethodRule  `key:"methods" kind:"rules" default:"none" change:"reload" help:"how calls of a method are repeated and cancelled"`       // whole names first
@@ -183,18 +184,17 @@ func (l Limits) KeyBurst() int {
 	return max(1, int(l.CallsPerSecond))
 }
 
-// CancelledSlots returns hold, free or finish: what happens to the slot of a
-// cancelled call where no rule of its method says otherwise. Auto holds fixed
-// slots, which are threads that run on, and frees those of workers that can
-// stop (R5).
-func (c *Config) CancelledSlots() string {
+// CancelledSlots returns what happens to the slot of a cancelled call where no rule of its
+// method says otherwise. Auto holds fixed slots, which are threads that run on, and frees
+// those of workers that can stop (R5).
+func (c *Config) CancelledSlots() rank.OnCancel {
 	switch {
-	case c.OnCancel != automatic:
+	case c.OnCancel != 0:
 		return c.OnCancel
 	case c.Workers.Slots.Adapts():
-		return "free"
+		return rank.Free
 	}
-	return "hold"
+	return rank.Hold
 }
 
 // DefaultCommand returns what a worker runs when no command is given: the same

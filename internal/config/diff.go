@@ -77,8 +77,10 @@ func (k Key) changes(before, now *Config) Changes {
 		}
 		return nil
 	case "lanes":
-		show := func(r LaneRule) string {
-			r = r.withoutKeys()
+		show := func(r LaneRule) string { // of the callers only how many they are
+			if n := len(r.Keys); n > 0 {
+				r.Keys = []string{fmt.Sprintf("%d of them", n)}
+			}
 			return showEntry(reflect.ValueOf(&r).Elem())
 		}
 		return changedEntries(k.Name, byName(before.Lanes, laneName), byName(now.Lanes, laneName), show)
@@ -154,12 +156,4 @@ func entriesOf[T any](all map[string]T) string {
 		return "1 entry"
 	}
 	return fmt.Sprintf("%d entries", len(all))
-}
-
-// withoutKeys says of the callers of a lane only how many they are.
-func (r LaneRule) withoutKeys() LaneRule {
-	if n := len(r.Keys); n > 0 {
-		r.Keys = []string{fmt.Sprintf("%d of them", n)}
-	}
-	return r
 }

@@ -4,6 +4,8 @@ import (
 	"maps"
 	"strings"
 	"testing"
+
+	"github.com/cabrank/cabrank/internal/rank"
 )
 
 // two loads a file before and after a change.
@@ -81,7 +83,7 @@ workers.command: other
 	}
 	w := merged.Workers
 	if merged.Listen.Port != 7000 || w.Slots != (Amount{N: 7}) || w.Count.N != 2 || merged.Queue.Length != 5 ||
-		len(merged.Lanes) != 1 || merged.Lanes[0].Name != "a" || merged.Command[0] != "other" || merged.CancelledSlots() != "hold" {
+		len(merged.Lanes) != 1 || merged.Lanes[0].Name != "a" || merged.Command[0] != "other" || merged.CancelledSlots() != rank.Hold {
 		t.Errorf("got %+v", merged)
 	}
 	if o := merged.origins; o["listen"].Line != 2 || o["queue.length"].Line != 5 || o["lanes[b]"] != (Origin{}) || o["lanes[a]"].Line != 5 {

@@ -9,9 +9,10 @@ import (
 )
 
 // entries is the kind of fields that are slices of structs: a mapping from names that the
-// operator chooses, which the first field of each keeps, to parts that tags name.
+// operator chooses, which a field of each keeps, to parts that tags name.
 type entries struct {
 	of    reflect.Type
+	name  string // of the field that has an entry's name
 	max   int
 	legal string                                    // of names
 	clean func(name string) error                   // refuses names
@@ -51,7 +52,7 @@ func (k entries) setNode(field any, node *yaml.Node, at *outline) {
 // entry reads one entry, and looks at it if it is right by itself.
 func (k entries) entry(path, name string, key, value *yaml.Node, at *outline) reflect.Value {
 	entry, before := reflect.New(k.of), len(at.faults)
-	entry.Elem().Field(0).SetString(name)
+	entry.Elem().FieldByName(k.name).SetString(name)
 	if err := k.clean(name); err != nil {
 		at.fault(key, path, err.Error(), k.legal)
 	}
@@ -85,7 +86,7 @@ func (k entries) lines(field any) []line {
 	all := reflect.ValueOf(field).Elem()
 	lines := make([]line, all.Len())
 	for i := range lines {
-		name := all.Index(i).Field(0).String()
+		name := all.Index(i).FieldByName(k.name).String()
 		lines[i] = line{name, yamlText(name) + ": " + showEntry(all.Index(i))}
 	}
 	return lines

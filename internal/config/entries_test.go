@@ -8,6 +8,10 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/cabrank/cabrank/internal/grpcwire"
+	"github.com/cabrank/cabrank/internal/rank"
+	"github.com/cabrank/cabrank/internal/relay"
 )
 
 // ruleFile has one of everything that a lane or a method may have.
@@ -40,18 +44,18 @@ func wantRules(t *testing.T, c *Config) {
 		t.Errorf("weights are %v", c.Fair.Weights)
 	}
 	lanes := []LaneRule{
-		{Name: "admin", Methods: []string{"/shop.Admin/*"}, Priority: 10, Reserve: 2},
-		{Name: "batch", Keys: []string{"nightly", "null"}, Priority: -5},
+		{Methods: []string{"/shop.Admin/*"}, LaneOptions: rank.LaneOptions{Name: "admin", Priority: 10, Reserve: 2}},
+		{Keys: []string{"nightly", "null"}, LaneOptions: rank.LaneOptions{Name: "batch", Priority: -5}},
 	}
 	if !reflect.DeepEqual(c.Lanes, lanes) {
 		t.Errorf("lanes are %+v", c.Lanes)
 	}
 	methods := []MethodRule{ // whole names first
-		{Pattern: "/shop.Catalog/All", Idempotent: true, Retries: 1, RetryOn: []string{"UNAVAILABLE"}, Hedge: Hedge{Auto: true}},
-		{Pattern: "/shop.Catalog/Find", Idempotent: true, Retries: 1, RetryOn: []string{"UNAVAILABLE"}, Hedge: Hedge{Auto: true}},
-		{Pattern: "/shop.Orders/Get", Idempotent: true, Retries: 2, RetryOn: []string{"UNAVAILABLE", "ABORTED"}, Hedge: Hedge{After: 150 * time.Millisecond}},
+		{Pattern: "/shop.Catalog/All", Idempotent: true, Retries: 1, RetryOn: []grpcwire.Code{grpcwire.Unavailable}, HedgeAfter: relay.HedgeAuto},
+		{Pattern: "/shop.Catalog/Find", Idempotent: true, Retries: 1, RetryOn: []grpcwire.Code{grpcwire.Unavailable}, HedgeAfter: relay.HedgeAuto},
+		{Pattern: "/shop.Orders/Get", Idempotent: true, Retries: 2, RetryOn: []grpcwire.Code{grpcwire.Unavailable, grpcwire.Aborted}, HedgeAfter: 150 * time.Millisecond},
 		{Pattern: "/shop.Orders/Put"},
-		{Pattern: "/shop.Orders/*", OnCancel: "free"},
+		{Pattern: "/shop.Orders/*", OnCancel: rank.Free},
 	}
 	if !reflect.DeepEqual(c.Methods, methods) {
 		t.Errorf("methods are %+v", c.Methods)

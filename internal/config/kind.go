@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -55,6 +56,30 @@ func (k text) allowed() string {
 		return k.legal + ", or " + none
 	}
 	return k.legal
+}
+
+// words is the kind of *T fields whose values have names.
+type words[T fmt.Stringer] []T
+
+func (k words[T]) set(field any, text string) error {
+	var word string
+	all := names(k)
+	if err := oneOf(all).set(&word, text); err != nil {
+		return err
+	}
+	*field.(*T) = k[slices.Index(all, word)]
+	return nil
+}
+
+func (words[T]) show(field any) string { return (*field.(*T)).String() }
+
+func (k words[T]) allowed() string { return strings.Join(names(k), ", ") }
+
+func names[T fmt.Stringer](of []T) (names []string) {
+	for _, value := range of {
+		names = append(names, value.String())
+	}
+	return names
 }
 
 // itemized is a kind whose value is a list in the file.

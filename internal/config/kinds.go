@@ -1,5 +1,10 @@
 package config
 
+import (
+	"github.com/cabrank/cabrank/internal/grpcwire"
+	"github.com/cabrank/cabrank/internal/rank"
+)
+
 // kinds are those that a field names: what is more than a number or a word.
 func kinds() map[string]kind {
 	file, globs := text{clean: cleanFile, legal: "a path"}, list{cleanGlob, "globs, with {user} for who it is", 1000}
@@ -19,7 +24,8 @@ func kinds() map[string]kind {
 
 		// calls and callers
 		"balance": balance{}, "caller": callerKey{}, "weights": weights(), "lanes": laneRules(), "rules": methodRules(),
-		"methods": methods, "callers": list{cleanCaller, callersLegal, maxLaneCallers}, "codes": list{cleanCode, codesLegal, len(statusCodes())},
+		"methods": methods, "callers": list{cleanCaller, callersLegal, maxLaneCallers}, "codes": codes{list{cleanCode, codesLegal, grpcwire.NumCodes}},
+		"cancel": words[rank.OnCancel]{0, rank.Hold, rank.Free, rank.Finish}, "cancelled": words[rank.OnCancel]{rank.Hold, rank.Free, rank.Finish},
 
 		// workers
 		"command": commandLine{}, "variables": variables(), "hooks": record{form: "{before_start: COMMAND, after_ready: COMMAND, before_stop: COMMAND}"},

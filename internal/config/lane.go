@@ -6,18 +6,14 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+
+	"github.com/cabrank/cabrank/internal/relay"
 )
 
 // LaneRule is a class of calls: those of Methods, and those of the callers in
 // Keys. A call is in the lane that names its method, by its whole name before
 // its service; if none does, in the lane that names its caller; else in none.
-type LaneRule struct {
-	Name     string
-	Methods  []string `key:"methods" kind:"methods" default:"none" help:"the methods whose calls are in the lane"`                              // as those of MethodRule; none is in two lanes
-	Keys     []string `key:"keys" kind:"callers" default:"none" help:"the callers whose calls are in the lane, unless a lane has their method"` // values of Fair.Key; none is in two lanes
-	Priority int      `key:"priority" default:"0" range:"-100..100" help:"calls of a higher one go first; those in no lane have 0"`
-	Reserve  int      `key:"reserve" default:"0" range:"0..100000000" help:"slots of all endpoints together that only this lane may use"`
-}
+type LaneRule = relay.Lane
 
 const (
 	maxLanes       = 8
@@ -29,7 +25,7 @@ const (
 // laneRules is the kind of lanes.
 func laneRules() entries {
 	return entries{
-		of: reflect.TypeFor[LaneRule](), max: maxLanes, legal: laneLegal, clean: checkLaneName,
+		of: reflect.TypeFor[LaneRule](), name: "Name", max: maxLanes, legal: laneLegal, clean: checkLaneName,
 		check: func(entry any, path string, at *outline) { checkLane(entry.(*LaneRule), path, at) },
 		whole: func(all any, at *outline) { checkLanes(*all.(*[]LaneRule), at) },
 	}

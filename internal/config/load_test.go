@@ -7,6 +7,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/cabrank/cabrank/internal/rank"
+	"github.com/cabrank/cabrank/internal/relay"
 )
 
 // sources returns what a machine with four CPUs and these files would give.
@@ -59,7 +62,7 @@ func TestDefaults(t *testing.T) {
 		Probes:      Listener{On: true, Port: 5555},
 		Metrics:     Metrics{Listener: Listener{On: true, Port: 9394, Path: "/metrics"}, Interval: 5 * time.Second},
 		Queue:       Queue{1000, 30 * time.Second, true, true},
-		Fair:        Fair{Key: CallerKey{By: "peer"}},
+		Fair:        Fair{Key: CallerKey{By: relay.ByPeer}},
 		DNS:         DNS{Servers: []string{}},
 	}
 	if config.Log != want.Log || config.Listen != want.Listen || config.CallTimeout != 0 || !reflect.DeepEqual(config.Workers, want.Workers) ||
@@ -76,7 +79,7 @@ func TestDefaults(t *testing.T) {
 		config.BufferTotal != 64*MiB || config.Shards != 4 || len(config.Upstreams) != 0 {
 		t.Errorf("defaults are %+v", config)
 	}
-	if config.Balance != (Balance{Policy: "late_binding"}) || config.OnCancel != "auto" || config.CancelledSlots() != "hold" ||
+	if config.Balance != (Balance{}) || config.OnCancel != 0 || config.CancelledSlots() != rank.Hold ||
 		config.StreamSlots != 0 || config.StallTimeout != time.Minute ||
 		config.HangTimeout != 30*time.Second || config.Explain {
 		t.Errorf("defaults are %+v", config)

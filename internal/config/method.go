@@ -9,28 +9,15 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/cabrank/cabrank/internal/grpcwire"
+	"github.com/cabrank/cabrank/internal/relay"
 )
 
 // MethodRule says how the calls of a method, or of all methods of a service,
 // are treated. Of two rules that name a method the one with its whole name
 // holds, alone.
-type MethodRule struct {
-	Pattern    string   // "/package.Service/Method", or "/package.Service/*"
-	Idempotent bool     `key:"idempotent" default:"false" help:"whether a call may run more than once, so that it can be retried and hedged"`
-	Retries    int      `key:"retries" default:"0" range:"0..5" help:"attempts after a first one that failed; of all calls together a tenth, and 10 a second"`
-	RetryOn    []string `key:"retry_on" kind:"codes" default:"UNAVAILABLE" help:"the failures that are tried again"` // not empty if Retries is not 0
-	Hedge      Hedge    `key:"hedge_after" kind:"hedge" default:"none" help:"time without an answer after which a second attempt is made, if a slot is free and nobody waits; auto: twice the time in which 95 % of them end"`
-	OnCancel   string   `key:"on_cancel" oneof:"hold|free|finish" default:"as for all" help:"slot of a cancelled call, as the key on_cancel"` // empty: as for all
-}
-
-// Hedge is the wait for an answer until a second attempt is made.
-type Hedge struct {
-	After time.Duration // 0: none is made, if it is not Auto
-	Auto  bool          // it is found by the method's own times
-}
-
-// Hedged reports whether a second attempt may be made beside the first.
-func (r MethodRule) Hedged() bool { return r.Hedge != Hedge{} }
+type MethodRule = relay.MethodRule
 
 const (
 	maxMethods = 200
@@ -44,7 +31,7 @@ const (
 // methodRules is the kind of methods.
 func methodRules() entries {
 	return entries{
-		of: reflect.TypeFor[MethodRule](), max: maxMethods, legal: patternLegal, clean: checkPattern,
+		of: reflect.TypeFor[MethodRule](), name: "Pattern", max: maxMethods, legal: patternLegal, clean: checkPattern,
 		check: func(entry any, path string, at *outline) { checkMethod(entry.(*MethodRule), path, at) },
 		whole: func(all any, _ *outline) {
 			rules := *all.(*[]MethodRule)
@@ -73,12 +60,12 @@ func checkMethod(r *MethodRule, path string, at *outline) {
 	case r.Retries > 0 && len(r.RetryOn) == 0 && at.written(path+".retry_on"):
 		at.faultAt(path+".retry_on", fmt.Sprintf("is empty, so that retries: %d have no cause", r.Retries), codesLegal)
 	case r.Retries > 0 && len(r.RetryOn) == 0:
-		r.RetryOn = []string{unavailable}
+		r.RetryOn = []grpcwire.Code{grpcwire.Unavailable}
 	case r.Retries == 0 && len(r.RetryOn) > 0:
-		at.faultAt(path+".retry_on", strings.Join(r.RetryOn, ", ")+" for a method without retries", "retries: 1 to 5 beside it")
+		at.faultAt(path+".retry_on", strings.Join(names(r.RetryOn), ", ")+" for a method without retries", "retries: 1 to 5 beside it")
 	}
 	if r.Hedged() && !r.Idempotent {
-		at.faultAt(path+".hedge_after", hedgeDelay{}.show(&r.Hedge)+" for a method that is not marked idempotent", "none, or idempotent: true beside it")
+		at.faultAt(path+".hedge_after", hedgeDelay{}.show(&r.HedgeAfter)+" for a method that is not marked idempotent", "none, or idempotent: true beside it")
 	}
 }
 
@@ -125,20 +112,50 @@ func isPattern(pattern string) bool {
 	return !strings.ContainsFunc(parts[1], odd) && (parts[2] == "*" || !strings.ContainsFunc(parts[2], odd))
 }
 
-const unavailable = "UNAVAILABLE"
+// codes is the kind of *[]grpcwire.Code fields.
+type codes struct{ list }
+
+func (k codes) set(field any, raw string) error {
+	return k.take(field, func(into *[]string) error { return k.list.set(into, raw) })
+}
+
+func (k codes) setItems(field any, items []string) error {
+	return k.take(field, func(into *[]string) error { return k.list.setItems(into, items) })
+}
+
+// take stores what a list of names becomes.
+func (codes) take(field any, read func(into *[]string) error) error {
+	var named []string
+	if err := read(&named); err != nil {
+		return err
+	}
+	var all []grpcwire.Code
+	for _, name := range named {
+		code, _ := grpcwire.CodeNamed(name) // cleanCode has let it through
+		all = append(all, code)
+	}
+	*field.(*[]grpcwire.Code) = all
+	return nil
+}
+
+func (codes) show(field any) string {
+	if all := *field.(*[]grpcwire.Code); len(all) > 0 {
+		return "[" + strings.Join(names(all), ", ") + "]"
+	}
+	return none
+}
 
 // statusCodes are the codes of gRPC by number, from 0 to 16.
-func statusCodes() []string {
-	return []string{
-		"OK", "CANCELLED", "UNKNOWN", "INVALID_ARGUMENT", "DEADLINE_EXCEEDED", "NOT_FOUND", "ALREADY_EXISTS",
-		"PERMISSION_DENIED", "RESOURCE_EXHAUSTED", "FAILED_PRECONDITION", "ABORTED", "OUT_OF_RANGE", "UNIMPLEMENTED",
-		"INTERNAL", unavailable, "DATA_LOSS", "UNAUTHENTICATED",
+func statusCodes() (all []grpcwire.Code) {
+	for code := range grpcwire.Code(grpcwire.NumCodes) {
+		all = append(all, code)
 	}
+	return all
 }
 
 // cleanCode accepts the name of a status code that is a failure.
 func cleanCode(name string) (string, error) {
-	codes := statusCodes()
+	codes := names(statusCodes())
 	code := strings.ToUpper(name)
 	switch {
 	case code == codes[0]:
@@ -152,30 +169,32 @@ func cleanCode(name string) (string, error) {
 	return "", fmt.Errorf("%s is no status code%s", quote(name), didYouMean("", code, codes[1:]))
 }
 
-// hedgeDelay is the kind of *Hedge fields.
+// hedgeDelay is the kind of HedgeAfter of a MethodRule.
 type hedgeDelay struct{}
 
 func (hedgeDelay) time() plain { return plain{`range:"1ms..1h"`} }
 
 func (k hedgeDelay) set(field any, text string) error {
-	hedge := Hedge{Auto: text == automatic}
-	if text != automatic && text != none {
-		if err := k.time().set(&hedge.After, text); err != nil {
-			return err
-		}
+	into := field.(*time.Duration)
+	switch text {
+	case automatic:
+		*into = relay.HedgeAuto
+	case none:
+		*into = 0
+	default:
+		return k.time().set(into, text)
 	}
-	*field.(*Hedge) = hedge
 	return nil
 }
 
 func (k hedgeDelay) show(field any) string {
-	switch hedge := field.(*Hedge); {
-	case hedge.Auto:
+	switch after := *field.(*time.Duration); after {
+	case relay.HedgeAuto:
 		return automatic
-	case hedge.After == 0:
+	case 0:
 		return none
 	default:
-		return showDuration(hedge.After)
+		return showDuration(after)
 	}
 }
 

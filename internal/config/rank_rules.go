@@ -3,6 +3,9 @@ package config
 import (
 	"fmt"
 	"slices"
+
+	"github.com/cabrank/cabrank/internal/rank"
+	"github.com/cabrank/cabrank/internal/relay"
 )
 
 // allSlots returns the most slots that all endpoints together may have, and how
@@ -45,17 +48,16 @@ func (c *Config) reservesFit() Faults {
 // losersCanStop refuses hedges whose slower attempt would run to its end: each
 // would take two slots for the time of one.
 func (c *Config) losersCanStop() Faults {
-	const finish = "finish"
 	var faults Faults
 	for _, rule := range c.Methods {
 		policy, key := rule.OnCancel, entryPath("methods", rule.Pattern)+".on_cancel"
-		if policy == "" {
+		if policy == 0 {
 			policy, key = c.OnCancel, "on_cancel"
 		}
-		if !rule.Hedged() || policy != finish {
+		if !rule.Hedged() || policy != rank.Finish {
 			continue
 		}
-		what := fmt.Sprintf("%s needs its slower attempt cancelled, which %s: finish forbids (%s)", hedgeDelay{}.show(&rule.Hedge), key, c.origins[key])
+		what := fmt.Sprintf("%s needs its slower attempt cancelled, which %s: finish forbids (%s)", hedgeDelay{}.show(&rule.HedgeAfter), key, c.origins[key])
 		faults = append(faults, *c.faultAt(entryPath("methods", rule.Pattern)+".hedge_after", what, "none, or on_cancel: hold or free beside it"))
 	}
 	return faults
@@ -66,12 +68,12 @@ func (c *Config) losersCanStop() Faults {
 func (c *Config) withoutEffect() []string {
 	const oneCaller = "fair.key is none, so that all callers are one"
 	idle := []idleSetting{
-		{c.Fair.Key.By == none && len(c.Fair.Weights) > 0, "fair.weights", oneCaller, "fair.key"},
+		{c.Fair.Key.By == relay.ByNothing && len(c.Fair.Weights) > 0, "fair.weights", oneCaller, "fair.key"},
 		{!c.SecureUpstreams(), "upstream_tls", "no upstream begins with tls:", "upstreams"},
 	}
 	for _, lane := range c.Lanes {
 		path := entryPath("lanes", lane.Name)
-		idle = append(idle, idleSetting{c.Fair.Key.By == none && len(lane.Keys) > 0, path + ".keys", oneCaller, "fair.key"})
+		idle = append(idle, idleSetting{c.Fair.Key.By == relay.ByNothing && len(lane.Keys) > 0, path + ".keys", oneCaller, "fair.key"})
 	}
 	return append(c.warningsOf(slices.Concat(idle, c.workersWithoutEffect(), c.socketsOff())), c.oneSlot()...)
 }

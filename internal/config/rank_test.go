@@ -1,6 +1,10 @@
 package config
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/cabrank/cabrank/internal/relay"
+)
 
 // Slots that adapt begin between their bounds, whichever source gave these.
 func TestAutoSlots(t *testing.T) {
@@ -23,7 +27,7 @@ func TestAutoSlots(t *testing.T) {
 			from.Flags = map[string]string{"slots": test.flag}
 		}
 		c := mustLoad(t, from)
-		if w := c.Workers; w.Slots.Adapts() != test.auto || w.Slots.N != test.slots || c.CancelledSlots() != test.cancel {
+		if w := c.Workers; w.Slots.Adapts() != test.auto || w.Slots.N != test.slots || c.CancelledSlots().String() != test.cancel {
 			t.Errorf("%q and --slots %q: auto %t, %d slots, %s on cancel", test.file, test.flag, w.Slots.Adapts(), w.Slots.N, c.CancelledSlots())
 		}
 	}
@@ -31,7 +35,7 @@ func TestAutoSlots(t *testing.T) {
 
 func TestCallerKeys(t *testing.T) {
 	for text, want := range map[string]CallerKey{
-		"peer": {By: "peer"}, "Authority": {By: "authority"}, "none": {By: "none"}, "metadata:x-tenant": {"metadata", "x-tenant"},
+		"peer": {By: relay.ByPeer}, "Authority": {By: relay.ByAuthority}, "none": {}, "metadata:x-tenant": {relay.ByMetadata, "x-tenant"},
 	} {
 		c := mustLoad(t, sources(nil, "CABRANK_FAIR_KEY="+text))
 		if c.Fair.Key != want {

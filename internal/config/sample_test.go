@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/cabrank/cabrank/internal/rank"
 )
 
 const sampleFile = "../../examples/cabrank.yml"
@@ -39,7 +41,7 @@ func TestSampleIsAccepted(t *testing.T) {
 	if len(c.Lanes) != 2 || c.Lanes[0].Name != "admin" || c.Lanes[0].Reserve != 1 || c.Lanes[1].Priority != -10 {
 		t.Errorf("lanes are %+v", c.Lanes)
 	}
-	if len(c.Methods) != 3 || c.Methods[2].Pattern != "/shop.Catalog/*" || c.Methods[2].Retries != 2 || !c.Methods[0].Hedged() || c.Methods[1].OnCancel != "finish" {
+	if len(c.Methods) != 3 || c.Methods[2].Pattern != "/shop.Catalog/*" || c.Methods[2].Retries != 2 || !c.Methods[0].Hedged() || c.Methods[1].OnCancel != rank.Finish {
 		t.Errorf("methods are %+v", c.Methods)
 	}
 }

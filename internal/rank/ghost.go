@@ -16,6 +16,9 @@ const (
 	Finish
 )
 
+// String returns the word that configurations have for it; zero is auto.
+func (o OnCancel) String() string { return [...]string{"auto", "hold", "free", "finish"}[o] }
+
 const (
 	// ghostUnknown is the run time that a call of an unknown method is taken to have.
 	ghostUnknown = time.Second

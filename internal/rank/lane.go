@@ -8,16 +8,14 @@ import (
 
 // LaneOptions describe one class of calls beside the default one.
 type LaneOptions struct {
-	// Name is for people.
-	Name string
+	Name string // for people
 	// Priority orders lanes: no call waits in favor of one of a lower priority.
-	// Calls without a lane have priority 0.
-	Priority int
+	Priority int `key:"priority" default:"0" range:"-100..100" help:"calls of a higher one go first; those in no lane have 0"`
 	// Reserve is how many slots, of all together, only calls of this lane may
 	// take, so that they are answered while all others are in use. A reserved
 	// slot is not a certain one: which slot is free changes from call to call.
 	// However few endpoints are up, one slot is left to all.
-	Reserve int
+	Reserve int `key:"reserve" default:"0" range:"0..100000000" help:"slots of all endpoints together that only this lane may use"`
 }
 
 // level is the state that lanes of one priority have in common.

@@ -27,6 +27,9 @@ const (
 	ByMetadata
 )
 
+// String returns the word that configurations have for it.
+func (s KeySource) String() string { return [...]string{"none", "peer", "authority", "metadata"}[s] }
+
 // Keys says how callers are told apart that share the slots, and what each may
 // do. Whoever fills it in has validated it.
 type Keys struct {

@@ -6,10 +6,10 @@ import "github.com/cabrank/cabrank/internal/rank"
 // the lane that has its method, or else in the one that has its caller's key, or
 // else in none. Whoever fills it in has validated it.
 type Lane struct {
-	rank.LaneOptions
+	Methods []string `key:"methods" kind:"methods" default:"none" help:"the methods whose calls are in the lane"`                              // "/package.Service/Method", or "/package.Service/*"; none in two lanes
+	Keys    []string `key:"keys" kind:"callers" default:"none" help:"the callers whose calls are in the lane, unless a lane has their method"` // as Keys says; none in two lanes
 
-	Methods []string // "/package.Service/Method", or "/package.Service/*"; none in two lanes
-	Keys    []string // as Keys says; none in two lanes
+	rank.LaneOptions `key:""`
 }
 
 // Lanes are numbered as the rank does it: from 1 in the order of the options,

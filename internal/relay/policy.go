@@ -8,28 +8,32 @@ import (
 )
 
 // MethodRule says what may be done with the calls of a method beside sending
-// each of them once.
+// each of them once. The tags are for package config.
 type MethodRule struct {
 	// Pattern is "/package.Service/Method", or "/package.Service/*" for all
 	// methods of a service that have no rule of their own.
 	Pattern string
 	// Idempotent says that a call may run more than once. Without it there are
 	// neither retries nor hedges.
-	Idempotent bool
-	// Retries is how many more attempts a call gets, 0 to 5.
-	Retries int
+	Idempotent bool `key:"idempotent" default:"false" help:"whether a call may run more than once, so that it can be retried and hedged"`
+	Retries    int  `key:"retries" default:"0" range:"0..5" help:"attempts after a first one that failed; of all calls together a tenth, and 10 a second"`
 	// RetryOn are the answers after which it gets another one, and which do not
 	// settle a race with a hedge; UNAVAILABLE if there are none.
-	RetryOn []grpcwire.Code
+	RetryOn []grpcwire.Code `key:"retry_on" kind:"codes" default:"UNAVAILABLE" help:"the failures that are tried again"`
 	// HedgeAfter is how long a call goes without an answer until a second
-	// attempt is made beside it; 0 means that none is.
-	HedgeAfter time.Duration
-	// HedgeAuto has HedgeAfter follow what most calls of the method take.
-	HedgeAuto bool
+	// attempt is made beside it; 0 means that none is, HedgeAuto that it follows
+	// what most calls of the method take.
+	HedgeAfter time.Duration `key:"hedge_after" kind:"hedge" default:"none" help:"time without an answer after which a second attempt is made, if a slot is free and nobody waits; auto: twice the time in which 95 % of them end"`
 	// OnCancel is what becomes of the slot of a call that is cancelled while it
 	// runs; 0 is as Options.OnCancel has it. It needs no Idempotent.
-	OnCancel rank.OnCancel
+	OnCancel rank.OnCancel `key:"on_cancel" kind:"cancelled" default:"as for all" help:"slot of a cancelled call, as the key on_cancel"`
 }
+
+// HedgeAuto stands for a HedgeAfter that is found by the method's own times.
+const HedgeAuto time.Duration = -1
+
+// Hedged reports whether a second attempt may be made beside the first.
+func (r MethodRule) Hedged() bool { return r.HedgeAfter != 0 }
 
 // RetryBudget bounds what retries and hedges add to the load of workers:
 // PerSecond of them a second, and beyond that the share Ratio of the calls of the
@@ -73,7 +77,7 @@ func newPolicy(rule MethodRule) *policy {
 		}
 		return &policy{onCancel: rule.OnCancel}
 	}
-	p := &policy{idempotent: true, onCancel: rule.OnCancel, retries: rule.Retries, hedgeAfter: rule.HedgeAfter, hedgeAuto: rule.HedgeAuto}
+	p := &policy{idempotent: true, onCancel: rule.OnCancel, retries: rule.Retries, hedgeAfter: max(rule.HedgeAfter, 0), hedgeAuto: rule.HedgeAfter == HedgeAuto}
 	for _, code := range rule.RetryOn {
 		p.codes |= 1 << code
 	}

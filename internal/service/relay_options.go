@@ -8,7 +8,6 @@ import (
 	"net/http"
 
 	"github.com/cabrank/cabrank/internal/config"
-	"github.com/cabrank/cabrank/internal/grpcwire"
 	"github.com/cabrank/cabrank/internal/rank"
 	"github.com/cabrank/cabrank/internal/relay"
 	"github.com/cabrank/cabrank/internal/web"
@@ -41,7 +40,7 @@ func (s *service) relayOptions(cfg *config.Config, log *slog.Logger) relay.Optio
 		Resets:       resetsPerSecond,
 		KeepAlive:    keepAlive,
 		Keys:         relayKeys(cfg),
-		Lanes:        relayLanes(cfg),
+		Lanes:        cfg.Lanes,
 		BalanceKey:   cfg.Balance.Key,
 		MaxHops:      mostHops,
 		Explain:      cfg.Explain,
@@ -58,10 +57,10 @@ func (s *service) relayOptions(cfg *config.Config, log *slog.Logger) relay.Optio
 			Idle:        cfg.Limits.IdleTimeout,
 			Age:         cfg.Limits.ConnectionAge,
 		},
-		Methods:     methodRules(cfg.Methods),
+		Methods:     cfg.Methods,
 		RetryBudget: relay.RetryBudget{Ratio: retryShare, PerSecond: retryPerSecond},
 		Rank:        rankOptions(cfg),
-		OnCancel:    onCancel(cfg.CancelledSlots()),
+		OnCancel:    cfg.CancelledSlots(),
 		Log:         log,
 		Random:      rand.Float64,
 		Nap:         nap(),
@@ -90,28 +89,9 @@ func pageOverHTTP2(log *slog.Logger) func(relay.Head) func(*relay.Exchange) {
 	}
 }
 
-func methodRules(from []config.MethodRule) []relay.MethodRule {
-	rules := make([]relay.MethodRule, len(from))
-	for i, rule := range from {
-		rules[i] = relay.MethodRule{
-			Pattern: rule.Pattern, Idempotent: rule.Idempotent, Retries: rule.Retries,
-			HedgeAfter: rule.Hedge.After, HedgeAuto: rule.Hedge.Auto,
-			OnCancel: onCancel(rule.OnCancel),
-		}
-		for _, name := range rule.RetryOn {
-			if code, known := grpcwire.CodeNamed(name); known {
-				rules[i].RetryOn = append(rules[i].RetryOn, code)
-			}
-		}
-	}
-	return rules
-}
-
-// rankOptions translates the settings of the rank but for the lanes, of which
-// the relay has a part; config has checked their words.
+// rankOptions are those of the rank but for the lanes, of which the relay has a part.
 func rankOptions(cfg *config.Config) rank.Options {
-	o := rank.Options{QueueLength: cfg.Queue.Length, StreamSlots: cfg.StreamSlots}
-	o.Balance, _ = rank.ParseBalance(cfg.Balance.Policy)
+	o := rank.Options{QueueLength: cfg.Queue.Length, StreamSlots: cfg.StreamSlots, Balance: cfg.Balance.Policy}
 	if !cfg.Queue.Shed {
 		o.Admit = rank.BoundedLength
 	}
@@ -121,33 +101,14 @@ func rankOptions(cfg *config.Config) rank.Options {
 	return o
 }
 
-// onCancel translates what becomes of the slot of a call that is cancelled; 0
-// for no word.
-func onCancel(word string) rank.OnCancel {
-	return map[string]rank.OnCancel{"hold": rank.Hold, "free": rank.Free, "finish": rank.Finish}[word]
-}
-
 // relayKeys says how callers are told apart and what each may do.
 func relayKeys(cfg *config.Config) relay.Keys {
-	by := map[string]relay.KeySource{"none": relay.ByNothing, "peer": relay.ByPeer, "authority": relay.ByAuthority, "metadata": relay.ByMetadata}
 	return relay.Keys{
-		By:         by[cfg.Fair.Key.By],
+		By:         cfg.Fair.Key.By,
 		Metadata:   cfg.Fair.Key.Name,
 		Weights:    cfg.Fair.Weights,
 		Rate:       cfg.Limits.CallsPerSecond,
 		Burst:      cfg.Limits.KeyBurst(),
 		Concurrent: cfg.Limits.Calls,
 	}
-}
-
-func relayLanes(cfg *config.Config) []relay.Lane {
-	lanes := make([]relay.Lane, len(cfg.Lanes))
-	for i, rule := range cfg.Lanes {
-		lanes[i] = relay.Lane{
-			LaneOptions: rank.LaneOptions{Name: rule.Name, Priority: rule.Priority, Reserve: rule.Reserve},
-			Methods:     rule.Methods,
-			Keys:        rule.Keys,
-		}
-	}
-	return lanes
 }
