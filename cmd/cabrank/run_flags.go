@@ -64,21 +64,21 @@ type flagValues map[string]string
 // addTo defines every flag of the table of keys.
 func (v flagValues) addTo(flags *pflag.FlagSet) {
 	flags.SortFlags = false // the table's order tells more than the alphabet
-	flags.Var(&flagValue{v, config.Flag{Name: config.ConfigFlag, Arg: "FILE"}}, config.ConfigFlag,
+	flags.Var(&flagValue{v, config.Key{Flag: config.ConfigFlag, Arg: "FILE"}}, config.ConfigFlag,
 		"file to read, else ./cabrank.yml or ./gruf-relay.yml if there is one ["+config.ConfigVariable+"]")
-	for _, flag := range config.Flags() {
-		v.add(flags, flag)
+	for _, key := range config.Flags() {
+		v.add(flags, key)
 	}
 }
 
-// add defines one flag.
-func (v flagValues) add(flags *pflag.FlagSet, flag config.Flag) {
-	usage := flag.Help
-	if flag.Env != "" {
-		usage += " [" + flag.Env + "]"
+// add defines the flag of a key.
+func (v flagValues) add(flags *pflag.FlagSet, key config.Key) {
+	usage := key.Help
+	if key.Env != "" {
+		usage += " [" + key.Env + "]"
 	}
-	defined := flags.VarPF(&flagValue{v, flag}, flag.Name, "", usage)
-	if flag.Switch {
+	defined := flags.VarPF(&flagValue{v, key}, key.Flag, "", usage)
+	if key.Switch() {
 		defined.NoOptDefVal = "true"
 	}
 }
@@ -86,30 +86,30 @@ func (v flagValues) add(flags *pflag.FlagSet, flag config.Flag) {
 // flagValue is one flag on its way into flagValues. It implements pflag.Value.
 type flagValue struct {
 	given flagValues
-	flag  config.Flag
+	key   config.Key
 }
 
 // String returns the default, which pflag asks for once to show it.
 func (f *flagValue) String() string {
-	if f.flag.Repeats {
+	if f.key.Repeats() {
 		return "" // an empty list need not be shown
 	}
-	return f.flag.Default
+	return f.key.Default
 }
 
 // Set takes the argument of one occurrence; of a list each adds to it.
 func (f *flagValue) Set(argument string) error {
-	if before, again := f.given[f.flag.Name]; again && f.flag.Repeats {
+	if before, again := f.given[f.key.Flag]; again && f.key.Repeats() {
 		argument = before + "," + argument
 	}
-	f.given[f.flag.Name] = argument
+	f.given[f.key.Flag] = argument
 	return nil
 }
 
 // Type returns how help names the argument.
 func (f *flagValue) Type() string {
-	if f.flag.Switch {
+	if f.key.Switch() {
 		return "bool" // which needs none
 	}
-	return f.flag.Arg
+	return f.key.Arg
 }

@@ -22,9 +22,9 @@ func (f *socketServe) readOldFile(flags *pflag.FlagSet) error {
 	f.idle = old.Idle
 	given := map[string]bool{}
 	flags.Visit(func(flag *pflag.Flag) { given[flag.Name] = true })
-	for _, flag := range config.SocketFlags() {
-		if flag.Env != "" && os.Getenv(flag.Env) != "" {
-			given[flag.Name] = true
+	for _, key := range config.SocketFlags() {
+		if key.Env != "" && os.Getenv(key.Env) != "" {
+			given[key.Flag] = true
 		}
 	}
 	for name, value := range old.Flags {

@@ -80,11 +80,11 @@ func (f *socketServe) addTo(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.SortFlags = false
 	flags.StringVar(&f.file, config.ConfigFlag, "", "`FILE` of the old server of juggler.0; flags and variables come before it (docs/juggler.md)")
-	for _, flag := range config.SocketFlags() {
-		if flag.Name == "path" {
-			flag.Help = "paths of the sockets (default " + defaultPath + ")"
+	for _, key := range config.SocketFlags() {
+		if key.Flag == "path" {
+			key.Help = "paths of the sockets (default " + defaultPath + ")"
 		}
-		f.given.add(flags, flag)
+		f.given.add(flags, key)
 	}
 	flags.BoolVar(&f.asked.Beyond.AllowEmptySubprotocol, "allow-empty-subprotocol", false, "serve callers that do not ask for juggler.0, too")
 	flags.DurationVar(&f.asked.Beyond.Ping, "ping", 30*time.Second, "silence after which a caller is pinged; half as much again ends it")

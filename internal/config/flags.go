@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/cabrank/cabrank/internal/spelling"
@@ -13,43 +14,25 @@ const (
 	ConfigVariable = "CONFIG_PATH"
 )
 
-// Flag describes one command-line flag, which sets one key.
-type Flag struct {
-	Name    string // without dashes
-	Arg     string // how --help names the argument
-	Default string // as the argument would be written
-	Help    string
-	Env     string // the variable that sets the same
-	Repeats bool   // given several times, the values are joined with commas
-	Switch  bool   // alone it means true
+// Flags returns the keys that have a flag, in the order of the table.
+func Flags() []Key { return slices.DeleteFunc(Keys(), func(k Key) bool { return k.Flag == "" }) }
 
-	key Key
-}
+// Repeats reports whether the key's flag may be given several times: values are joined with
+// commas.
+func (k Key) Repeats() bool { _, repeats := k.kind.(itemized); return repeats }
 
-// Flags returns every flag that Load understands, in the order of the table,
-// except --config.
-func Flags() []Flag {
-	var flags []Flag
-	for _, key := range Keys() {
-		if key.Flag != "" {
-			flags = append(flags, newFlag(key))
-		}
+// Switch reports whether the key's flag means true if it stands alone.
+func (k Key) Switch() bool {
+	if k.Arg != "" {
+		return false
 	}
-	return flags
+	_, is := k.field(new(Config)).(*bool)
+	return is
 }
 
-func newFlag(key Key) Flag {
-	_, repeats := key.kind.(itemized)
-	_, isSwitch := key.field(new(Config)).(*bool)
-	return Flag{
-		Name: key.Flag, Arg: key.Arg, Default: key.Default, Help: key.Help, Env: key.Env,
-		Repeats: repeats, Switch: isSwitch && key.Arg == "", key: key,
-	}
-}
-
-// setting turns the flag's argument into a setting of its key.
-func (f Flag) setting(argument string) setting {
-	return setting{f.key, raw{text: argument}, Origin{Flag: f.Name}}
+// given turns the argument of the key's flag into a setting.
+func (k Key) given(argument string) setting {
+	return setting{k, raw{text: argument}, Origin{Flag: k.Flag}}
 }
 
 // last returns the part of a key's name after its last dot.
@@ -60,10 +43,10 @@ func flagSettings(given map[string]string) ([]setting, Faults) {
 	var settings []setting
 	var faults Faults
 	known := map[string]bool{ConfigFlag: true}
-	for _, flag := range Flags() {
-		known[flag.Name] = true
-		if argument, isGiven := given[flag.Name]; isGiven {
-			settings = append(settings, flag.setting(argument))
+	for _, key := range Flags() {
+		known[key.Flag] = true
+		if argument, isGiven := given[key.Flag]; isGiven {
+			settings = append(settings, key.given(argument))
 		}
 	}
 	for name := range given {
@@ -72,15 +55,6 @@ func flagSettings(given map[string]string) ([]setting, Faults) {
 		}
 	}
 	return settings, faults
-}
-
-// FlagNames returns the names of all flags, without dashes.
-func FlagNames() []string {
-	names := []string{ConfigFlag}
-	for _, flag := range Flags() {
-		names = append(names, flag.Name)
-	}
-	return names
 }
 
 // Suggest returns "; did you mean --workers?" for a flag that is not known, or
@@ -93,7 +67,11 @@ func Suggest(flag string) string {
 	if key, found := flaglessKey(flag); found {
 		return fmt.Sprintf("; %s has no flag: set it in the file or by the variable %s", key.Name, key.Env)
 	}
-	return didYouMean("--", flag, FlagNames())
+	known := []string{ConfigFlag}
+	for _, key := range Flags() {
+		known = append(known, key.Flag)
+	}
+	return didYouMean("--", flag, known)
 }
 
 // flaglessKey finds the key that a flag stands for which does not exist: by its

@@ -18,7 +18,7 @@ const ownHost = "host"
 
 // SocketFlags are the flags of cabrank socket serve that are keys, or parts of auth, too,
 // with the same meanings and ranges. Those that have no variable have defaults of their own.
-func SocketFlags() (flags []Flag) {
+func SocketFlags() (flags []Key) {
 	for _, key := range Keys() {
 		switch key.Name {
 		case "socket.methods", "socket.descriptors": // of workers
@@ -34,14 +34,14 @@ func SocketFlags() (flags []Flag) {
 			}
 			key.Flag = strings.ReplaceAll(last(key.Name), "_", "-")
 		}
-		flags = append(flags, newFlag(key))
+		flags = append(flags, key)
 	}
 	for _, p := range fieldsOf(reflect.TypeFor[Auth]()) {
 		if p.name != "doors" { // there are only sockets
-			flags = append(flags, newFlag(Key{
+			flags = append(flags, Key{
 				Name: "auth." + p.name, Flag: "auth-" + p.name, Arg: p.tag.Get("arg"), Env: variableOf("auth"), Default: p.tag.Get("default"), Help: p.tag.Get("help"),
 				kind: p.kind, field: func(c *Config) any { return p.of(reflect.ValueOf(&c.Auth).Elem()) },
-			}))
+			})
 		}
 	}
 	return flags
@@ -61,11 +61,11 @@ func LoadSocket(given map[string]string, sources Sources) (*Config, error) {
 		}
 	}
 	faults := config.apply(variableSettings(keys, environ))
-	for _, flag := range SocketFlags() {
-		if argument, isGiven := given[flag.Name]; isGiven {
-			faults = append(faults, config.apply([]setting{flag.setting(argument)})...)
-		} else if flag.Env == "" {
-			_ = flag.key.kind.set(flag.key.field(config), flag.Default) // one that fits
+	for _, key := range SocketFlags() {
+		if argument, isGiven := given[key.Flag]; isGiven {
+			faults = append(faults, config.apply([]setting{key.given(argument)})...)
+		} else if key.Env == "" {
+			_ = key.kind.set(key.field(config), key.Default) // one that fits
 		}
 	}
 	if len(faults) == 0 {

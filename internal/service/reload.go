@@ -15,10 +15,6 @@ import (
 	"github.com/cabrank/cabrank/internal/relay"
 )
 
-// errNoReload is why a service that was given no way to read its configuration
-// again keeps the one that it has.
-var errNoReload = errors.New("the configuration cannot be read again")
-
 // errUpgrading is why nothing is reloaded during an upgrade: the new process has read
 // the configuration already, and would take over without what has changed since.
 var errUpgrading = errors.New("an upgrade is under way, try again when it is over")
@@ -79,9 +75,6 @@ func (s *service) reload() (admin.Reload, error) {
 
 // reread returns the configuration as it is written now, and as it can hold.
 func (s *service) reread() (loaded, merged *config.Config, err error) {
-	if s.settings.origin.load == nil {
-		return nil, nil, errNoReload
-	}
 	if loaded, err = s.settings.origin.load(); err != nil {
 		return nil, nil, err
 	}
@@ -158,9 +151,7 @@ func (s *service) apply(cfg *config.Config) error {
 	if s.access != nil {
 		s.access.log.Choose(accessChoice(cfg.AccessLog))
 	}
-	if s.settings.origin.level != nil {
-		s.settings.origin.level.Set(cfg.Log.SlogLevel())
-	}
+	s.settings.origin.level.Set(cfg.Log.SlogLevel())
 	return nil
 }
 

@@ -168,14 +168,6 @@ func TestUpgradeNeedsTheFile(t *testing.T) {
 	}
 }
 
-// A service that nobody told where its configuration comes from keeps it.
-func TestReloadWithoutAnOrigin(t *testing.T) {
-	s := &service{cfg: &config.Config{}}
-	if _, err := s.reload(); err == nil {
-		t.Error("reloaded from nowhere")
-	}
-}
-
 // During an upgrade nothing is reloaded: the new process has read the file already.
 func TestNoReloadDuringAnUpgrade(t *testing.T) {
 	r := newReloadable(t, "upstreams: [127.0.0.1:1]\n", "--upstream", "127.0.0.1:1")
