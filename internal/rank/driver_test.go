@@ -362,7 +362,7 @@ func (h *havoc) reopen() {
 
 // reconfigure has the operator change what may change.
 func (h *havoc) reconfigure() {
-	s := Settings{QueueLength: h.IntN(40), StreamSlots: h.IntN(4), Admit: BoundedLength, Order: FIFO}
+	s := Options{QueueLength: h.IntN(40), StreamSlots: h.IntN(4), Admit: BoundedLength, Order: FIFO}
 	if h.IntN(2) == 0 {
 		s.Admit, s.Order = nil, nil
 	}

@@ -96,16 +96,12 @@ type Rank struct {
 
 // New returns a rank without endpoints.
 func New(o Options) *Rank {
-	s := Settings{QueueLength: o.QueueLength, StreamSlots: o.StreamSlots, Order: o.Order, Admit: o.Admit}
-	s.complete()
-	if o.Choose == nil {
-		o.Choose = Fastest
-	}
+	o.complete()
 	lanes := newLanes(o.Lanes)
 	r := &Rank{
-		queueLength: s.QueueLength,
-		order:       s.Order,
-		admit:       s.Admit,
+		queueLength: o.QueueLength,
+		order:       o.Order,
+		admit:       o.Admit,
 		choose:      o.Choose,
 		bind:        newBinder(o.Balance, o.Random),
 		wake:        make(chan struct{}, 1),
@@ -114,7 +110,7 @@ func New(o Options) *Rank {
 		levels:      levelsOf(lanes),
 		ordered:     byPriority(lanes),
 		reserved:    reserves(lanes),
-		streams:     streams{limit: s.StreamSlots},
+		streams:     streams{limit: o.StreamSlots},
 		accounts:    make(map[string]*Account),
 	}
 	r.queue = newQueue(lanes, &r.pool)

@@ -5,33 +5,28 @@ import (
 	"time"
 )
 
-// Settings are those of the Options that may change while calls wait and run.
-// They mean the same there.
-type Settings struct {
-	QueueLength int
-	StreamSlots int
-	Order       Order
-	Admit       Admission
-}
-
 // complete puts the defaults in place of what is not given.
-func (s *Settings) complete() {
-	if s.Order == nil {
-		s.Order = Adaptive
+func (o *Options) complete() {
+	if o.Order == nil {
+		o.Order = Adaptive
 	}
-	if s.Admit == nil {
-		s.Admit = InTime
+	if o.Admit == nil {
+		o.Admit = InTime
+	}
+	if o.Choose == nil {
+		o.Choose = Fastest
 	}
 }
 
-// Configure replaces the settings. Waiting calls go on waiting, even if the queue is
-// now shorter. It appends to into the notices that it made, for the caller to deliver.
-func (r *Rank) Configure(s Settings, now time.Duration, into []Notice) []Notice {
-	s.complete()
+// Configure replaces the options that may change while calls wait and run: QueueLength,
+// StreamSlots, Order and Admit. Waiting calls go on waiting, even if the queue is now
+// shorter. It appends to into the notices that it made, for the caller to deliver.
+func (r *Rank) Configure(o Options, now time.Duration, into []Notice) []Notice {
+	o.complete()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.queueLength, r.order, r.admit = s.QueueLength, s.Order, s.Admit
-	r.streams.limit = s.StreamSlots
+	r.queueLength, r.order, r.admit = o.QueueLength, o.Order, o.Admit
+	r.streams.limit = o.StreamSlots
 	return r.serve(now, into) // more streams may run
 }
 

@@ -13,9 +13,9 @@ func TestQueueGetsShorter(t *testing.T) {
 	running := newCaller(0)
 	running.acquire(t, r, 0, Granted)
 	waiting := backlog(t, r, nil, nil, 3, 0)
-	r.Configure(Settings{QueueLength: 2}, 0, nil)
+	r.Configure(Options{QueueLength: 2}, 0, nil)
 	newCaller(0).acquire(t, r, 0, Refused)
-	r.Configure(Settings{QueueLength: 4}, 0, nil)
+	r.Configure(Options{QueueLength: 4}, 0, nil)
 	newCaller(0).acquire(t, r, 0, Queued)
 	running.release(r, OK, ms)
 	if waiting[0].granted != 1 || r.Waiting() != 3 {
@@ -32,7 +32,7 @@ func TestMoreStreamSlots(t *testing.T) {
 	with(nil, long, 0).acquire(t, r, 0, Granted)
 	second := with(nil, long, 0)
 	second.acquire(t, r, 0, Queued)
-	for _, g := range r.Configure(Settings{QueueLength: 10, StreamSlots: 2}, ms, nil) {
+	for _, g := range r.Configure(Options{QueueLength: 10, StreamSlots: 2}, ms, nil) {
 		g.Deliver()
 	}
 	if second.granted != 1 {
@@ -56,9 +56,9 @@ func TestOrderAndAdmissionChange(t *testing.T) {
 		c.acquire(t, r, ms, want)
 	}
 	hopeless(Refused)
-	r.Configure(Settings{QueueLength: 10, Admit: BoundedLength, Order: FIFO}, ms, nil)
+	r.Configure(Options{QueueLength: 10, Admit: BoundedLength, Order: FIFO}, ms, nil)
 	hopeless(Queued)
-	r.Configure(Settings{QueueLength: 10}, ms, nil)
+	r.Configure(Options{QueueLength: 10}, ms, nil)
 	hopeless(Refused)
 }
 

@@ -50,11 +50,6 @@ func (o *Options) keepFixed(before *Options) {
 	o.Other, o.HTTP1, o.Access, o.Auth, o.Dial = before.Other, before.HTTP1, before.Access, before.Auth, before.Dial
 }
 
-// rankSettings returns what of the options the rank takes while it runs.
-func (o *Options) rankSettings() rank.Settings {
-	return rank.Settings{QueueLength: o.QueueLength, StreamSlots: o.Rank.StreamSlots, Order: o.Rank.Order, Admit: o.Rank.Admit}
-}
-
 // Reconfigure replaces the options while calls wait and run, but for those that
 // stay as New was given them: Shards, ReplayTotal, Lanes, BalanceKey, the policy of
 // Rank that places calls, SlotsMin and SlotsMax, Log, Random, Nap,
@@ -79,7 +74,7 @@ func (r *Relay) Reconfigure(o Options) {
 	if !sameTerms(&before.Keys, &next.Keys) {
 		r.rank.Retune(func(key string) rank.Terms { return next.naming.termsOf(key) }, r.now())
 	}
-	deliver(r.rank.Configure(o.rankSettings(), r.now(), nil))
+	deliver(r.rank.Configure(o.rank(), r.now(), nil))
 	r.checkServing()
 }
 
