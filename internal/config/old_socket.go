@@ -57,11 +57,12 @@ func LoadOldSocket(name string, readFile func(string) ([]byte, error)) (OldSocke
 }
 
 // oldText returns what the flag is set to, "" for nothing.
-func (s setting) oldText(field any) string {
-	text := s.value.text
-	switch s.key.kind.(type) {
-	case oldDuration, list:
-		text = s.key.kind.show(field)
+func (s setting) oldText(field any) (text string) {
+	switch value := field.(type) {
+	case *string:
+		text = *value
+	case *[]string:
+		text = s.key.kind.show(value)
 	}
 	switch text {
 	case "0", "0s", none:
@@ -93,9 +94,12 @@ func oldRedis(settings []setting) Faults {
 // oldSocketKeys returns the keys that the old server knew, with the flag that each of
 // them is now; those without one have no effect.
 func oldSocketKeys() []Key {
-	asIs := func(s string) (string, error) { return s, nil }
-	address, words := text{cleanSecret, "an address", true, true}, text{clean: asIs, legal: "text"}
-	bytes := plain{`range:"0..1073741824"`}
+	as := func(k plain, of any) text {
+		return text{clean: func(raw string) (string, error) { return raw, k.set(of, raw) }, legal: k.allowed()}
+	}
+	words := text{clean: func(raw string) (string, error) { return raw, nil }, legal: "text"}
+	address, bytes := text{cleanSecret, "an address", true, true}, as(plain{`range:"0..1073741824"`}, new(int))
+	duration := text{clean: cleanOldDuration, legal: "a duration such as 10s, or nanoseconds"}
 	table := []struct {
 		name, flag string
 		kind       kind
@@ -103,24 +107,24 @@ func oldSocketKeys() []Key {
 		{"redis.addr", "redis", address},
 		{"redis.caller.addr", "redis", address},
 		{"redis.pubsub.addr", "redis", address}, // behind that of calls
-		{"caller_broker.blocking_timeout", "", oldDuration{}},
-		{"caller_broker.call_cap", "call-cap", plain{`range:"0..1000000000"`}},
+		{"caller_broker.blocking_timeout", "", duration},
+		{"caller_broker.call_cap", "call-cap", as(plain{`range:"0..1000000000"`}, new(int))},
 		{"server.addr", "listen", words},
 		{"server.paths", "path", list{cleanPath, "paths that begin with /", 100}},
 		{"server.whitelisted_origins", "origin", list{oldOrigin, "origins such as https://shop.example, or \"\"", 100}},
-		{"server.allow_empty_subprotocol", "allow-empty-subprotocol", plain{}},
+		{"server.allow_empty_subprotocol", "allow-empty-subprotocol", as(plain{}, new(bool))},
 		{"server.close_uri", "close-uri", words},
 		{"server.read_limit", "read-limit", bytes},
 		{"server.write_limit", "write-limit", bytes},
-		{"server.read_timeout", "read-timeout", oldDuration{}},
-		{"server.write_timeout", "write-timeout", oldDuration{}},
+		{"server.read_timeout", "read-timeout", duration},
+		{"server.write_timeout", "write-timeout", duration},
 		{"server.max_header_bytes", "", bytes},
 		{"server.read_buffer_size", "", bytes},
 		{"server.write_buffer_size", "", bytes},
-		{"server.handshake_timeout", "", oldDuration{}},
-		{"server.acquire_write_lock_timeout", "", oldDuration{}},
+		{"server.handshake_timeout", "", duration},
+		{"server.acquire_write_lock_timeout", "", duration},
 		{"server.panic_uri", "", words},
-		{"server.slow_process_msg_threshold", "", oldDuration{}},
+		{"server.slow_process_msg_threshold", "", duration},
 	}
 	for _, section := range []string{"redis.", "redis.caller.", "redis.pubsub."} {
 		for _, name := range []string{"max_active", "max_idle", "idle_timeout"} {
@@ -132,25 +136,14 @@ func oldSocketKeys() []Key {
 	}
 	keys := make([]Key, len(table))
 	for i, row := range table {
-		keys[i] = Key{Name: row.name, Flag: row.flag, kind: row.kind, field: func(*Config) any { return fieldOf(row.kind) }}
+		keys[i] = Key{Name: row.name, Flag: row.flag, kind: row.kind, field: func(*Config) any {
+			if _, several := row.kind.(list); several {
+				return new([]string)
+			}
+			return new(string)
+		}}
 	}
 	return keys
-}
-
-// fieldOf returns a field for a kind of the old keys.
-func fieldOf(k kind) any {
-	switch k.(type) {
-	case list:
-		return new([]string)
-	case plain:
-		if k == (plain{}) {
-			return new(bool)
-		}
-		return new(int)
-	case oldDuration:
-		return new(time.Duration)
-	}
-	return new(string)
 }
 
 // oldOrigin is cleanOrigin where callers that send none were "".
@@ -161,23 +154,17 @@ func oldOrigin(origin string) (string, error) {
 	return cleanOrigin(origin)
 }
 
-// oldDuration is a duration of the old file: Go's notation, or nanoseconds.
-type oldDuration struct{}
-
-func (oldDuration) set(field any, text string) error {
+// cleanOldDuration accepts a duration of the old file: Go's notation, or nanoseconds.
+func cleanOldDuration(text string) (string, error) {
 	d, err := time.ParseDuration(text)
 	if ns, notNumber := strconv.ParseInt(text, 10, 64); notNumber == nil {
 		d, err = time.Duration(ns), nil
 	}
 	switch {
 	case err != nil:
-		return fmt.Errorf("%s is not a duration", quote(text))
+		return "", fmt.Errorf("%s is not a duration", quote(text))
 	case d < 0:
-		return errors.New("is below zero")
+		return "", errors.New("is below zero")
 	}
-	*field.(*time.Duration) = d
-	return nil
+	return showDuration(d), nil
 }
-
-func (oldDuration) show(field any) string { return showDuration(*field.(*time.Duration)) }
-func (oldDuration) allowed() string       { return "a duration such as 10s, or nanoseconds" }
