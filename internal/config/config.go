@@ -84,7 +84,7 @@ type Config struct {
 	commandOrigin Origin
 }
 
-// Groups of keys that are the options of the part that goes by them: it has the tags.
+// Amount and the others are options of the part that goes by them, which has the tags.
 type (
 	Amount      = worker.Amount
 	Workers     = worker.Settings // placeholders are still in place (see Placeholders), as in Hooks

@@ -78,7 +78,10 @@ func (c *Config) placeholdersFit() Faults {
 // CommandFits judges another command for the workers of this configuration, one
 // that did not come with it: that it has a program, and its placeholders. nil is none.
 func (c *Config) CommandFits(command []string) error {
-	if command != nil && (len(command) == 0 || command[0] == "") {
+	switch {
+	case command == nil:
+		return nil
+	case len(command) == 0, command[0] == "":
 		return errors.New("worker command is empty")
 	}
 	other := *c

@@ -10,6 +10,7 @@ import (
 
 	"github.com/cabrank/cabrank/internal/admin"
 	"github.com/cabrank/cabrank/internal/cli"
+	"github.com/cabrank/cabrank/internal/discover"
 	"github.com/cabrank/cabrank/internal/worker"
 )
 
@@ -94,11 +95,7 @@ func (s *service) awaitUpstream(ctx context.Context, name string, timeout time.D
 
 // upstreamNames returns the names of the endpoints that someone else runs.
 func (s *service) upstreamNames() []string {
-	var names []string
-	for _, u := range s.upstreams.Endpoints() {
-		names = append(names, u.Name)
-	}
-	return names
+	return mapped(s.upstreams.Endpoints(), func(u discover.Status) string { return u.Name })
 }
 
 // workerNames returns the names of the workers that there are.

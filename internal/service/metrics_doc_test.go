@@ -53,9 +53,9 @@ func TestMetricsAreDocumented(t *testing.T) {
 	for _, reason := range scale.Reasons()[scale.Enough+1:] {
 		names = append(names, reason.String())
 	}
-	names = append(names, labels(discover.States())...)
+	names = append(names, mapped(discover.States(), discover.State.String)...)
 	names = append(names, "answered", "empty", "failed") // results of lookups
-	for _, name := range append(names, labels(worker.States())...) {
+	for _, name := range append(names, mapped(worker.States(), worker.State.String)...) {
 		if !strings.Contains(string(document), "\n| `"+name+"` |") {
 			t.Errorf("docs/metrics.md has no row for %q", name)
 		}
@@ -94,8 +94,8 @@ func metricNames(t *testing.T, house *relay.Relay) []string {
 	}
 	server, err := admin.ServeMetrics(on, "/metrics",
 		admin.Sources{
-			States: labels(worker.States()), Calls: calls, QueueLength: house.Waiting, Slots: slots, Rank: ranked, Workers: workers,
-			UpstreamStates: labels(discover.States()), Upstreams: upstreams, Lookups: lookups, Scale: scaled,
+			States: mapped(worker.States(), worker.State.String), Calls: calls, QueueLength: house.Waiting, Slots: slots, Rank: ranked, Workers: workers,
+			UpstreamStates: mapped(discover.States(), discover.State.String), Upstreams: upstreams, Lookups: lookups, Scale: scaled,
 			LinesDropped: func() map[string]uint64 { return map[string]uint64{"log": 1} },
 		},
 		slog.New(slog.DiscardHandler))

@@ -7,6 +7,7 @@ import (
 	"github.com/cabrank/cabrank/internal/discover"
 	"github.com/cabrank/cabrank/internal/door"
 	"github.com/cabrank/cabrank/internal/handover"
+	"github.com/cabrank/cabrank/internal/rank"
 	"github.com/cabrank/cabrank/internal/relay"
 	"github.com/cabrank/cabrank/internal/worker"
 )
@@ -61,7 +62,7 @@ func (s *service) Alive() bool { return s.workers == nil || s.workers.Alive() }
 func (s *service) sources() admin.Sources {
 	sources := admin.Sources{
 		Build:       s.build,
-		States:      labels(worker.States()),
+		States:      mapped(worker.States(), worker.State.String),
 		Calls:       func() relay.Stats { return s.relay.Stats() },
 		QueueLength: s.relay.Waiting,
 		Slots:       s.slotSamples,
@@ -71,7 +72,7 @@ func (s *service) sources() admin.Sources {
 		LinesDropped: s.linesDropped,
 		Expiring:     s.expiring,
 
-		UpstreamStates: labels(discover.States()),
+		UpstreamStates: mapped(discover.States(), discover.State.String),
 		Upstreams:      s.upstreamSamples,
 		Lookups:        s.lookupSamples,
 
@@ -98,12 +99,12 @@ func (s *service) linesDropped() map[string]uint64 {
 	return dropped
 }
 
-// labels are the names of values, for a metric.
-func labels[S fmt.Stringer](of []S) (names []string) {
-	for _, s := range of {
-		names = append(names, s.String())
+// mapped makes a list of another one.
+func mapped[A, B any](from []A, to func(A) B) (all []B) {
+	for _, a := range from {
+		all = append(all, to(a))
 	}
-	return names
+	return all
 }
 
 // slotSamples has the endpoints that are there. Workers that have never been ready have no
@@ -139,19 +140,16 @@ func (s *service) turnsAway(name string) bool {
 func (s *service) rankSample() admin.RankSample {
 	state := s.relay.Rank()
 	sample := admin.RankSample{LongCalls: state.LongCalls, Callers: state.Accounts, Overload: s.relay.Overloaded(), Decisions: s.relay.Decisions()}
-	for _, lane := range state.Lanes {
-		sample.Lanes = append(sample.Lanes, admin.LaneSample{Lane: lane.Name, Waiting: lane.Waiting, Running: lane.Running})
-	}
+	sample.Lanes = mapped(state.Lanes, func(l rank.LaneState) admin.LaneSample {
+		return admin.LaneSample{Lane: l.Name, Waiting: l.Waiting, Running: l.Running}
+	})
 	return sample
 }
 
-func (s *service) workerSamples() (samples []admin.WorkerSample) {
-	for _, w := range s.fleet() {
-		samples = append(samples, admin.WorkerSample{
-			Worker: w.Name, State: w.State.String(), Restarts: byName[uint64](w.Restarts), Retired: byName[uint64](w.Retired),
-		})
-	}
-	return samples
+func (s *service) workerSamples() []admin.WorkerSample {
+	return mapped(s.fleet(), func(w worker.Status) admin.WorkerSample {
+		return admin.WorkerSample{Worker: w.Name, State: w.State.String(), Restarts: byName[uint64](w.Restarts), Retired: byName[uint64](w.Retired)}
+	})
 }
 
 // byName counts what has names by these.

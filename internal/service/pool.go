@@ -107,9 +107,12 @@ func (p *pool) Outage(outage bool) { p.relay.Outage(outage) }
 // Cut implements worker.Registry and discover.Registry.
 func (p *pool) Cut(name string) { p.relay.Cut(p.endpoint(name)) }
 
-// remove takes an endpoint out for good; one that is heard of later under its
-// name is another.
-func (p *pool) remove(name string) {
+// Add implements discover.Membership.
+func (p *pool) Add(name string) { p.endpoint(name) }
+
+// Remove implements discover.Membership: it takes an endpoint out for good; one that is
+// heard of later under its name is another.
+func (p *pool) Remove(name string) {
 	p.mu.Lock()
 	e, known := p.endpoints[name]
 	delete(p.endpoints, name)

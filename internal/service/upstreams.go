@@ -19,11 +19,10 @@ func (s *service) makeUpstreams() (err error) {
 	}
 	s.outside = newPool(s.relay, cfg.Workers.Slots.N, false, s.workersChanged)
 	s.outside.dial = s.dial
-	pool := elsewhere{s.outside}
 	s.upstreams, err = discover.New(discover.Options{
 		Upstreams: cfg.Upstreams, Servers: cfg.DNS.Servers, MinTTL: leastTTL, MaxTTL: mostTTL,
 		DrainTimeout: cfg.DrainTimeout, HealthInterval: cfg.HealthCheck.Interval, HealthTimeout: cfg.HealthCheck.Timeout,
-		Registry: pool, Membership: pool, Activity: pool, Logger: s.log, Dial: s.dial,
+		Registry: s.outside, Membership: s.outside, Activity: s.outside, Logger: s.log, Dial: s.dial,
 	})
 	return cli.UsageError(err)
 }
@@ -33,29 +32,16 @@ func (s *service) dial(ctx context.Context, network, address string) (net.Conn, 
 	return discover.Dial(ctx, network, address, s.peers.Config)
 }
 
-// elsewhere is the pool of endpoints that someone else runs.
-type elsewhere struct{ *pool }
-
-// Add implements discover.Membership.
-func (e elsewhere) Add(name string) { e.endpoint(name) }
-
-// Remove implements discover.Membership.
-func (e elsewhere) Remove(name string) { e.remove(name) }
-
 // upstreamSamples tells how the endpoints are that someone else runs.
 func (s *service) upstreamSamples() []admin.UpstreamSample {
-	var samples []admin.UpstreamSample
-	for _, e := range s.upstreams.Endpoints() {
-		samples = append(samples, admin.UpstreamSample{Worker: e.Name, State: e.State.String()})
-	}
-	return samples
+	return mapped(s.upstreams.Endpoints(), func(u discover.Status) admin.UpstreamSample {
+		return admin.UpstreamSample{Worker: u.Name, State: u.State.String()}
+	})
 }
 
 // lookupSamples tells what became of the lookups of names.
 func (s *service) lookupSamples() []admin.LookupSample {
-	var samples []admin.LookupSample
-	for _, l := range s.upstreams.Lookups() {
-		samples = append(samples, admin.LookupSample{Name: l.Name, Addresses: l.Addresses, Results: l.Results})
-	}
-	return samples
+	return mapped(s.upstreams.Lookups(), func(l discover.Lookups) admin.LookupSample {
+		return admin.LookupSample{Name: l.Name, Addresses: l.Addresses, Results: l.Results}
+	})
 }
