@@ -58,6 +58,8 @@ type Work = health.Work
 // Options say what to watch and how long to wait for it. Every duration must be
 // more than 0, except DrainTimeout.
 type Options struct {
+	Times
+
 	// Upstreams are what is written in the configuration: "host:port",
 	// "unix:/path", "dns:NAME:PORT", "srv:NAME", "tls:host:port", "tls:dns:NAME:PORT".
 	Upstreams []string
@@ -70,12 +72,6 @@ type Options struct {
 	// itself. MinTTL is also the least time between two lookups of a name, MaxTTL
 	// how long a name without addresses keeps its last ones.
 	MinTTL, MaxTTL time.Duration
-	// DrainTimeout is how long the calls at an endpoint that no upstream names any more may
-	// take to end before they are cut.
-	DrainTimeout time.Duration
-	// HealthInterval is the silence after which an endpoint is asked for its
-	// health; HealthTimeout bounds the question.
-	HealthInterval, HealthTimeout time.Duration
 
 	Registry   Registry
 	Membership Membership
@@ -124,7 +120,7 @@ func New(o Options) (*Roster, error) {
 		options: o, resolver: newNameservers(o.ResolvConf, o.Servers), open: openAsker,
 		members: make(map[string]*member),
 	}
-	r.times.Store(&Times{DrainTimeout: o.DrainTimeout, HealthInterval: o.HealthInterval, HealthTimeout: o.HealthTimeout})
+	r.times.Store(&o.Times)
 	entries, err := parseAll(o.Upstreams)
 	if err != nil {
 		return nil, err

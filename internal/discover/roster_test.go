@@ -176,8 +176,8 @@ func (e *endpoint) say(serving bool) {
 // testOptions are those of a roster whose board is b.
 func testOptions(b *board, upstreams ...string) Options {
 	return Options{
-		Upstreams: upstreams, MinTTL: time.Second, MaxTTL: time.Minute, DrainTimeout: time.Minute,
-		HealthInterval: 50 * time.Millisecond, HealthTimeout: time.Minute,
+		Times:     Times{DrainTimeout: time.Minute, HealthInterval: 50 * time.Millisecond, HealthTimeout: time.Minute},
+		Upstreams: upstreams, MinTTL: time.Second, MaxTTL: time.Minute,
 		Registry: b, Membership: b, Activity: b, Logger: slog.New(slog.DiscardHandler),
 	}
 }

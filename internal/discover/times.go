@@ -4,7 +4,11 @@ import "time"
 
 // Times are the Options that may change while endpoints are watched.
 type Times struct {
-	DrainTimeout                  time.Duration
+	// DrainTimeout is how long the calls at an endpoint that is named no more may
+	// take to end before they are cut.
+	DrainTimeout time.Duration
+	// HealthInterval is the silence after which an endpoint is asked for its
+	// health; HealthTimeout bounds the question.
 	HealthInterval, HealthTimeout time.Duration
 }
 

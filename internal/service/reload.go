@@ -11,7 +11,6 @@ import (
 
 	"github.com/cabrank/cabrank/internal/admin"
 	"github.com/cabrank/cabrank/internal/config"
-	"github.com/cabrank/cabrank/internal/discover"
 	"github.com/cabrank/cabrank/internal/relay"
 )
 
@@ -127,15 +126,13 @@ func (s *service) apply(cfg *config.Config) error {
 	if err := s.peers.Replace(cfg.UpstreamTLS); err != nil {
 		s.log.Warn("certificates for upstreams cannot be used: those of before stay", "error", err)
 	}
-	if s.workers != nil {
-		s.workers.Configure(s.workerSettings(cfg))
-	}
 	if err := s.upstreams.Replace(cfg.Upstreams); err != nil {
 		return err
 	}
-	s.upstreams.Configure(discover.Times{
-		DrainTimeout: cfg.DrainTimeout, HealthInterval: cfg.HealthCheck.Interval, HealthTimeout: cfg.HealthCheck.Timeout,
-	})
+	if s.workers != nil {
+		s.workers.Configure(s.workerSettings(cfg))
+	}
+	s.upstreams.Configure(times(cfg))
 	log := s.log
 	if cfg.Limits.Connections == s.current().Limits.Connections {
 		log = slog.New(slog.DiscardHandler) // that there are too few files for them was told at the start

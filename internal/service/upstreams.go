@@ -7,6 +7,7 @@ import (
 	"github.com/cabrank/cabrank/internal/admin"
 	"github.com/cabrank/cabrank/internal/certs"
 	"github.com/cabrank/cabrank/internal/cli"
+	"github.com/cabrank/cabrank/internal/config"
 	"github.com/cabrank/cabrank/internal/discover"
 )
 
@@ -20,11 +21,14 @@ func (s *service) makeUpstreams() (err error) {
 	s.outside = newPool(s.relay, cfg.Workers.Slots.N, false, s.workersChanged)
 	s.outside.dial = s.dial
 	s.upstreams, err = discover.New(discover.Options{
-		Upstreams: cfg.Upstreams, Servers: cfg.DNS.Servers, MinTTL: leastTTL, MaxTTL: mostTTL,
-		DrainTimeout: cfg.DrainTimeout, HealthInterval: cfg.HealthCheck.Interval, HealthTimeout: cfg.HealthCheck.Timeout,
+		Times: times(cfg), Upstreams: cfg.Upstreams, Servers: cfg.DNS.Servers, MinTTL: leastTTL, MaxTTL: mostTTL,
 		Registry: s.outside, Membership: s.outside, Activity: s.outside, Logger: s.log, Dial: s.dial,
 	})
 	return cli.UsageError(err)
+}
+
+func times(cfg *config.Config) discover.Times {
+	return discover.Times{DrainTimeout: cfg.DrainTimeout, HealthInterval: cfg.HealthCheck.Interval, HealthTimeout: cfg.HealthCheck.Timeout}
 }
 
 // dial connects to an endpoint that speaks TLS.
