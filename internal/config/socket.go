@@ -73,10 +73,8 @@ func LoadSocket(given map[string]string, sources Sources) (*Config, error) {
 		checkAuth(&config.Auth, at)
 		faults = at.faults
 	}
-	for _, rule := range []func() *Fault{config.cookieHasOrigins, config.pushIsGuarded} {
-		if fault := rule(); fault != nil && len(faults) == 0 {
-			faults = append(faults, *fault)
-		}
+	if len(faults) == 0 {
+		faults = config.contradictions()
 	}
 	if len(faults) > 0 {
 		return nil, faults
