@@ -102,7 +102,10 @@ func (c *Config) tidyCallers() Faults {
 	}
 	c.Fair.Weights = tidy
 	inLane := map[string]string{}
-	for _, lane := range c.Lanes {
+	c.Lanes = slices.Clone(c.Lanes) // another configuration may have these, too
+	for i := range c.Lanes {
+		lane := &c.Lanes[i]
+		lane.Keys = slices.Clone(lane.Keys)
 		path := entryPath("lanes", lane.Name) + ".keys"
 		for i, written := range lane.Keys {
 			value, fault := tidyCaller(c, path, written, inLane, lane.Name)

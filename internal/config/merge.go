@@ -23,8 +23,6 @@ func Merge(running, loaded *Config) (*Config, error) {
 			key.take(&merged, running)
 		}
 	}
-	// What contradictions tidies must not be changed in loaded.
-	merged.Lanes = cloneLanes(merged.Lanes)
 	faults := merged.contradictions()
 	for i := range faults {
 		faults[i].What += ", unless cabrank is upgraded"
@@ -57,13 +55,4 @@ func (k Key) covers(name string) bool {
 	rest, found := strings.CutPrefix(name, k.Name)
 	_, hasParts := k.kind.(structure)
 	return found && (rest == "" || rest[0] == '[' || rest[0] == '.' && hasParts)
-}
-
-func cloneLanes(lanes []LaneRule) []LaneRule {
-	cloned := make([]LaneRule, len(lanes))
-	for i, lane := range lanes {
-		lane.Keys = append([]string(nil), lane.Keys...)
-		cloned[i] = lane
-	}
-	return cloned
 }

@@ -35,25 +35,18 @@ type listener struct {
 }
 
 // listeners returns those that will be opened on a port that is known before.
-func (c *Config) listeners() []listener {
-	all := []listener{{"listen", c.Listen.Host, c.Listen.Port}}
-	if c.Probes.On {
-		all = append(all, listener{"probes", c.Probes.Host, c.Probes.Port})
-	}
-	if c.Metrics.On {
-		all = append(all, listener{"metrics", c.Metrics.Host, c.Metrics.Port})
-	}
-	if c.Socket.Push != off && len(c.Socket.Paths) > 0 {
-		host, port, _ := splitHostPort(c.Socket.Push) // cleanPush has let it through
-		all = append(all, listener{"socket.push", host, port})
-	}
-	fixed := all[:0]
-	for _, l := range all {
-		if l.port != 0 {
-			fixed = append(fixed, l)
+func (c *Config) listeners() (all []listener) {
+	add := func(so bool, key, host string, port int) {
+		if so && port != 0 {
+			all = append(all, listener{key, host, port})
 		}
 	}
-	return fixed
+	add(true, "listen", c.Listen.Host, c.Listen.Port)
+	add(c.Probes.On, "probes", c.Probes.Host, c.Probes.Port)
+	add(c.Metrics.On, "metrics", c.Metrics.Host, c.Metrics.Port)
+	host, port, _ := splitHostPort(c.Socket.Push) // off has no port
+	add(len(c.Socket.Paths) > 0, "socket.push", host, port)
+	return all
 }
 
 func (c *Config) sharedPorts() Faults {
