@@ -291,7 +291,7 @@ var layers = map[string]layer{
 	// Runs a scenario: it joins the others, and judges nothing.
 	"lab/internal/trial": {
 		inside: []string{
-			"internal/rank", "internal/ranksim", "lab/internal/agent", "lab/internal/caller", "lab/internal/latency", "lab/internal/method",
+			"internal/ranksim", "lab/internal/agent", "lab/internal/caller", "lab/internal/latency", "lab/internal/method",
 			"lab/internal/result", "lab/internal/rig", "lab/internal/scenario", "lab/internal/stats", "lab/internal/testbed",
 			"lab/internal/traffic", "lab/internal/work",
 		},
@@ -366,7 +366,6 @@ var mutable = map[string]string{
 	"internal/config.table":          "the keys, which the tags of a struct say",
 	"internal/config.yamlLine":       "a compiled expression",
 	"lab/internal/proxies.files":     "embedded files; nothing writes to them",
-	"lab/internal/method.marks":      "a compiled expression",
 	"lab/internal/method.position":   "a compiled expression",
 	"lab/internal/report.pageText":   "embedded files; nothing writes to them",
 	"lab/internal/scenario.files":    "embedded files; nothing writes to them",

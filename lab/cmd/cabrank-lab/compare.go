@@ -10,19 +10,19 @@ import (
 
 	"github.com/cabrank/cabrank/internal/cli"
 	"github.com/cabrank/cabrank/lab/internal/lab"
+	"github.com/cabrank/cabrank/lab/internal/report"
 	"github.com/cabrank/cabrank/lab/internal/result"
 )
 
-const labCompareHelp = `Set two results beside each other: two runs of one scenario, such as before and after a
-change or of two machines, or two loads. A folder means the result that is in it.
+const labCompareHelp = `Set two runs of one scenario beside each other, such as before and after a change or of
+two machines. A folder means the run that is in it.
 
 Blocks of two runs that have the same seeds are pairs, and there is a verdict from ten
-pairs on. Runs with other seeds, and loads, are shown without a verdict. Runs of other
-scenarios are refused, as are closed loops beside open ones. What two runs can tell, and
-what not: docs/lab-run.md.
+pairs on. Runs with other seeds are shown without a verdict. Runs of other scenarios are
+refused. What two runs can tell, and what not: docs/lab-run.md.
 
 --fail is how far B may be from A, such as 'p99<10%' or 'rate>-5%'. It is held by the whole
-interval of the verdict, so that it takes pairs; of two loads by the figures as they are.
+interval of the verdict, so that it takes pairs.
 
 Exit status: 0 if they were compared and all of --fail held; 1 if one did not or could not be
 judged, or if the report cannot be written; 2 if one cannot be read, or if they may not be
@@ -37,10 +37,7 @@ const labCompareExamples = `  # before and after a change, with the same seed
   cabrank lab compare before after --out difference
 
   # as a check: exit status 1 unless p99 is shown to be less than 10 % higher
-  cabrank lab compare before after --fail 'p99<10%'
-
-  # two loads: figures side by side
-  cabrank lab compare monday/load.json tuesday/load.json`
+  cabrank lab compare before after --fail 'p99<10%'`
 
 func newLabCompareCommand() *cobra.Command {
 	var out string
@@ -48,7 +45,7 @@ func newLabCompareCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:     "compare A B",
-		Short:   "Compare two runs of one scenario, or two loads",
+		Short:   "Compare two runs of one scenario",
 		Long:    labCompareHelp,
 		Example: labCompareExamples,
 		Args: func(_ *cobra.Command, args []string) error {
@@ -92,7 +89,7 @@ func newLabCompareCommand() *cobra.Command {
 }
 
 // tellComparison holds what came out against the thresholds, and keeps it.
-func tellComparison(words io.Writer, c lab.Comparison, out string, changes []lab.Change) error {
+func tellComparison(words io.Writer, c report.Two, out string, changes []lab.Change) error {
 	missed := error(nil)
 	for i, change := range changes {
 		if i == 0 {

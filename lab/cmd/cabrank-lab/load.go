@@ -130,7 +130,7 @@ func (f *loadFlags) addTo(cmd *cobra.Command) {
 
 // load reads the command line into a load.
 func (f *loadFlags) load(address, name string, stdin io.Reader) (l lab.Load, err error) {
-	l = lab.Load{PIDs: f.pids, Calls: caller.Calls{Method: name, Files: f.proto}}
+	l = lab.Load{Calls: caller.Calls{Method: name, Files: f.proto}}
 	l.Target, l.WorkerKey = address, f.worker
 	if l.Strategy, err = caller.ParseStrategy(f.connections); err != nil {
 		return l, fmt.Errorf("--%w", err)

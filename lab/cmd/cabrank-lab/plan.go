@@ -29,7 +29,6 @@ type loadPlan struct {
 	fail []string
 	find bool
 	json bool
-	pids []int
 
 	thresholds goal.Thresholds // read from fail
 	first      float64         // of a search
@@ -58,11 +57,10 @@ func (f *loadPlan) addPlanTo(flags *pflag.FlagSet) {
 }
 
 func (f *loadPlan) addOutcomeTo(flags *pflag.FlagSet) {
-	flags.IntSliceVar(&f.pids, "pid", nil, "`process` of this machine that answers: its CPU per call and its memory are told; several are possible")
 	flags.StringArrayVar(&f.fail, "fail", nil, "`threshold` that has to hold, such as 'p99<100ms'; several are possible")
 	flags.BoolVar(&f.find, "find", false, "look for the highest rate at which all thresholds hold, from --rate on")
 	flags.BoolVar(&f.json, "json", false, "print load.json, or find.json, in place of words")
-	flags.Var((*cli.Folder)(&f.out), "out", "`folder` for report.html, load.json and load.hlog; find.json of --find")
+	flags.Var((*cli.Folder)(&f.out), "out", "`folder` for report.html and load.json; find.json of --find")
 }
 
 // readGoal reads the thresholds, and where a search begins.
@@ -77,8 +75,6 @@ func (f *loadPlan) readGoal(p traffic.Plan) (err error) {
 		return nil
 	case f.Calls > 0:
 		return errors.New("--find has runs of one length: give --duration in place of --calls")
-	case len(f.pids) > 0:
-		return errors.New("--pid tells what one load costs, and --find makes many; leave one of them out")
 	case len(f.thresholds) == 0:
 		return errors.New("--find: at which thresholds? give --fail, such as --fail 'p99<100ms'")
 	case len(p.Rate) != 1 || p.Rate[0].From != p.Rate[0].To:

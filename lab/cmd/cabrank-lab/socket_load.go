@@ -68,7 +68,6 @@ func newSocketLoadCommand() *cobra.Command {
 				return cli.UsageError(err)
 			}
 			f.Client.NoReconnect = false // a load goes on
-			f.PIDs = f.pids
 			return f.prepared(cmd, plan, f.Prepare)
 		},
 	}

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/metadata"
@@ -29,8 +30,9 @@ type Options struct {
 	// one has neither.
 	ClientStreams, ServerStreams bool
 	// Messages returns the messages of a call by its number: one, or any number
-	// if ClientStreams, of the codec of the way. Nobody may change them afterwards. It is called by many
-	// goroutines at a time.
+	// if ClientStreams, of the codec of the way; nil, and the call fails, if there are none
+	// for that number. Nobody may change them afterwards. It is called by many goroutines at a
+	// time.
 	Messages func(number uint64) [][]byte
 	// Strategy is how calls share connections.
 	Strategy Strategy
@@ -84,6 +86,11 @@ func (o *Options) credentials() credentials.TransportCredentials {
 		return insecure.NewCredentials()
 	}
 	return credentials.NewTLS(o.TLS)
+}
+
+// noRequest is the answer to a call that has no messages to send.
+func noRequest() traffic.Answer {
+	return traffic.Answer{Code: uint32(codes.InvalidArgument), Message: "a value of the template fits into no request"}
 }
 
 // worker is who has answered, by headers and trailers; canonical is how their names are written.

@@ -163,7 +163,10 @@ func (c *connectClient) Call(ctx context.Context, call traffic.Call) traffic.Ans
 
 func (c *connectClient) exchange(ctx context.Context, w way, call traffic.Call) traffic.Answer {
 	messages := c.options.Messages(call.Number)
-	if c.options.ClientStreams || c.options.ServerStreams {
+	switch {
+	case messages == nil:
+		return noRequest()
+	case c.options.ClientStreams || c.options.ServerStreams:
 		return c.stream(ctx, w, messages)
 	}
 	return c.unary(ctx, w, messages[0])

@@ -152,14 +152,17 @@ func (c *grpcClient) Call(ctx context.Context, call traffic.Call) traffic.Answer
 }
 
 func (c *grpcClient) exchange(ctx context.Context, conn *grpc.ClientConn, call traffic.Call) traffic.Answer {
-	if c.options.ClientStreams || c.options.ServerStreams {
-		return c.stream(ctx, conn, call)
+	messages := c.options.Messages(call.Number)
+	switch {
+	case messages == nil:
+		return noRequest()
+	case c.options.ClientStreams || c.options.ServerStreams:
+		return c.stream(ctx, conn, messages)
 	}
-	return c.unary(ctx, conn, call)
+	return c.unary(ctx, conn, messages[0])
 }
 
-func (c *grpcClient) unary(ctx context.Context, conn *grpc.ClientConn, call traffic.Call) traffic.Answer {
-	message := c.options.Messages(call.Number)[0]
+func (c *grpcClient) unary(ctx context.Context, conn *grpc.ClientConn, message []byte) traffic.Answer {
 	options := c.call
 	var header, trailer metadata.MD
 	if c.options.WorkerKey != "" {
@@ -184,7 +187,7 @@ func failedGRPC(err error) traffic.Answer {
 	return traffic.Answer{Code: uint32(s.Code()), Message: s.Message()}
 }
 
-func (c *grpcClient) stream(ctx context.Context, conn *grpc.ClientConn, call traffic.Call) traffic.Answer {
+func (c *grpcClient) stream(ctx context.Context, conn *grpc.ClientConn, messages [][]byte) traffic.Answer {
 	// A stream that was not read to its end holds its place until its context ends.
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -192,7 +195,7 @@ func (c *grpcClient) stream(ctx context.Context, conn *grpc.ClientConn, call tra
 	if err != nil {
 		return failedGRPC(err)
 	}
-	answer, err := c.options.Exchange(&grpcStream{ClientStream: stream, many: c.options.ServerStreams}, c.options.Messages(call.Number), cancel)
+	answer, err := c.options.Exchange(&grpcStream{ClientStream: stream, many: c.options.ServerStreams}, messages, cancel)
 	if err != nil {
 		failure := failedGRPC(err)
 		answer.Code, answer.Message = failure.Code, failure.Message

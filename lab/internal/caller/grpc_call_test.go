@@ -16,7 +16,7 @@ import (
 
 // grpcMessages are n messages of some bytes each.
 func grpcMessages(n, size int) func(uint64) [][]byte {
-	var all [][]byte
+	all := [][]byte{}
 	for range n {
 		all = append(all, bytes.Repeat([]byte("x"), size))
 	}

@@ -168,7 +168,7 @@ func messages(t testing.TB, w Way, n int, value string) func(uint64) [][]byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var all [][]byte
+	all := [][]byte{}
 	for range n {
 		all = append(all, one)
 	}

@@ -34,13 +34,13 @@ func Open(ctx context.Context, o Options, c Calls) (*method.Method, Caller, erro
 	if err != nil {
 		return nil, nil, fmt.Errorf("%.80q is no address: %w", o.Target, err)
 	}
-	defer conn.Close() // a template that is read may need it
+	defer conn.Close()
 	m, err := c.find(ctx, conn)
 	if err != nil {
 		return nil, nil, err
 	}
 	c.Data.JSON = o.Way.JSON()
-	requests, err := m.Requests(ctx, c.Data)
+	requests, err := m.Requests(c.Data)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -4,14 +4,17 @@ import (
 	"testing"
 
 	"github.com/cabrank/cabrank/lab/internal/report"
+	"github.com/cabrank/cabrank/lab/internal/stats"
 )
 
-// Of two loads the figures count as they are; one that is not known does not hold.
-func TestChangeOfLoads(t *testing.T) {
-	one, two, none := 1.0, 1.2, 0.0
-	f := report.Findings{Figures: []report.Medians{{Figure: "p99", A: &one, B: &two}, {Figure: "errors", A: &none, B: &none}, {Figure: "rate", A: &one}}}
+// The whole interval has to lie on the right side; a figure that is not tested does not hold.
+func TestChange(t *testing.T) {
+	tested := func(figure string, low, high float64) report.Tested {
+		return report.Tested{Comparison: stats.Comparison{Figure: figure, Method: stats.Student, Ratio: stats.Interval{Low: low, High: high}}}
+	}
+	f := report.Findings{Tested: []report.Tested{tested("p99", 1.1, 1.2), tested("errors", 1, 1), {Comparison: stats.Comparison{Figure: "rate"}}}}
 	for text, want := range map[string]bool{
-		"p99<21%": true, "p99 < 20.0%": false, "p99>19%": true, "p99>21%": false, "p99<-1%": false,
+		"p99<21%": true, "p99 < 20.0%": false, "p99>9%": true, "p99>11%": false, "p99<-1%": false,
 		"errors<1%": true, "rate>-5%": false, "p50<1%": false,
 	} {
 		c, err := ParseChange(text)

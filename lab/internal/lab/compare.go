@@ -1,10 +1,8 @@
 package lab
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -23,140 +21,39 @@ const (
 // CompareSchema names the keys of compare.json and what they mean.
 const CompareSchema = "cabrank.lab.compare/1"
 
-// mostLoad is how many bytes of a load.json are read: that of a day has a few MB.
-const mostLoad = 64 << 20
-
-// Comparison is two results that may be set beside each other.
-type Comparison interface {
-	Document() report.Document
-	// Findings are what compare.json has of it beside the files.
-	Findings() report.Findings
-}
-
-// Compare reads two results: two run.json of one scenario, or two load.json. A folder
-// means the one that is in it.
+// Compare reads two run.json of one scenario. A folder means the one that is in it.
 //
 // Errors: one line that says which file is wrong, or why the two may not be compared.
-func Compare(a, b string) (Comparison, error) {
-	a, b = resultFile(a), resultFile(b)
-	left, right, err := both(a, b, schemaOf)
+func Compare(a, b string) (report.Two, error) {
+	t := report.Two{NameA: result.File(a), NameB: result.File(b)}
+	var err error
+	if t.A, err = result.Read(a); err == nil {
+		t.B, err = result.Read(b)
+	}
 	if err != nil {
-		return nil, err
+		return t, err
 	}
-	switch {
-	case left != right:
-		return nil, fmt.Errorf("%s is %s and %s is %s: compare two of a kind", a, kindOf(left), b, kindOf(right))
-	case left == result.Schema:
-		return compareRuns(a, b)
-	}
-	return compareLoads(a, b)
-}
-
-func compareRuns(a, b string) (Comparison, error) {
-	left, right, err := both(a, b, result.Read)
-	if err != nil {
-		return nil, err
-	}
-	t := report.Two{NameA: a, NameB: b, A: left, B: right}
 	return t, t.Check()
-}
-
-func compareLoads(a, b string) (Comparison, error) {
-	left, right, err := both(a, b, readLoad)
-	if err != nil {
-		return nil, err
-	}
-	t := report.TwoLoads{NameA: a, NameB: b, A: left, B: right}
-	return t, t.Check()
-}
-
-// both reads two files.
-func both[T any](a, b string, read func(path string) (T, error)) (left, right T, err error) {
-	if left, err = read(a); err == nil {
-		right, err = read(b)
-	}
-	return left, right, err
-}
-
-// resultFile is the result that a path means: in a folder the run, or else the load.
-func resultFile(path string) string {
-	info, err := os.Stat(path)
-	if err != nil || !info.IsDir() {
-		return path
-	}
-	if run := filepath.Join(path, result.RunFile); exists(run) {
-		return run
-	}
-	if load := filepath.Join(path, ResultFile); exists(load) {
-		return load
-	}
-	return filepath.Join(path, result.RunFile) // whose error is told
-}
-
-func exists(path string) bool {
-	_, err := os.Stat(path)
-	return err == nil
-}
-
-// schemaOf reads what kind of result a file is.
-func schemaOf(path string) (string, error) {
-	text, err := result.ReadFile(path, mostLoad)
-	if err != nil {
-		return "", err
-	}
-	var head struct {
-		Schema string `json:"schema"`
-	}
-	if err := json.Unmarshal(text, &head); err != nil {
-		return "", fmt.Errorf("%s is no result of the lab: %w", path, err)
-	}
-	if head.Schema != result.Schema && head.Schema != ResultSchema {
-		return "", fmt.Errorf("%s is no result of a run or a load: its schema is %.60q, want %s or %s", path, head.Schema, result.Schema, ResultSchema)
-	}
-	return head.Schema, nil
-}
-
-func kindOf(schema string) string {
-	if schema == result.Schema {
-		return "a run of a scenario"
-	}
-	return "a load"
-}
-
-func readLoad(path string) (report.Load, error) {
-	var l report.Load
-	text, err := result.ReadFile(path, mostLoad)
-	if err != nil {
-		return l, err
-	}
-	var r Result
-	if err := json.Unmarshal(text, &r); err != nil {
-		return l, fmt.Errorf("%s is no result of a load: %w", path, err)
-	}
-	if r.Record == nil {
-		return l, fmt.Errorf("%s is no result of a load: it has no record", path)
-	}
-	return r.Load, nil
 }
 
 // SaveComparison writes the report and the findings into a folder, as Save does.
-func SaveComparison(folder string, c Comparison) error {
-	text, err := ComparisonJSON(c)
+func SaveComparison(folder string, t report.Two) error {
+	text, err := ComparisonJSON(t)
 	if err != nil {
 		return err
 	}
 	return errors.Join(
 		result.Replace(filepath.Join(folder, CompareResultFile), text),
-		result.Replace(filepath.Join(folder, CompareReportFile), c.Document().HTML()),
+		result.Replace(filepath.Join(folder, CompareReportFile), t.Document().HTML()),
 	)
 }
 
 // ComparisonJSON is what CompareResultFile has of a comparison.
-func ComparisonJSON(c Comparison) ([]byte, error) {
+func ComparisonJSON(t report.Two) ([]byte, error) {
 	return resultOf(struct {
 		Schema string `json:"schema"`
 		report.Findings
-	}{CompareSchema, c.Findings()})
+	}{CompareSchema, t.Findings()})
 }
 
 // RunReport is what a run has shown, whose run.json is in a folder. The raw records are
@@ -192,17 +89,10 @@ func ParseChange(text string) (Change, error) {
 }
 
 // Judge holds a comparison against the threshold: every arm and load at which the figure is
-// tested, by the whole interval of its verdict; of two loads, which have none, by the
-// figures as they are. It says so in a line each. What cannot be told does not hold.
+// tested, by the whole interval of its verdict. It says so in a line each. What cannot be told
+// does not hold.
 func (c Change) Judge(f report.Findings) (lines []string, held bool) {
 	held = true
-	say := func(where string, low, high float64) {
-		verdict := "held"
-		if !(c.least && low > c.bound || !c.least && high < c.bound) { // NaN does not hold
-			verdict, held = "missed", false
-		}
-		lines = append(lines, fmt.Sprintf("%s: %s%s, B is %.3g to %.3g times A", c.text, verdict, where, low, high))
-	}
 	for _, t := range f.Tested {
 		switch {
 		case t.Figure != c.figure:
@@ -210,16 +100,11 @@ func (c Change) Judge(f report.Findings) (lines []string, held bool) {
 			held = false
 			lines = append(lines, fmt.Sprintf("%s: not judged at %s, %s: there is no verdict", c.text, t.Load, t.Arm))
 		default:
-			say(fmt.Sprintf(" at %s, %s", t.Load, t.Arm), t.Ratio.Low, t.Ratio.High)
-		}
-	}
-	for _, m := range f.Figures {
-		if m.Load == "" && m.Figure == c.figure && m.A != nil && m.B != nil {
-			ratio := *m.B / *m.A
-			if *m.A == *m.B { // 0 and 0
-				ratio = 1
+			verdict := "held"
+			if !(c.least && t.Ratio.Low > c.bound || !c.least && t.Ratio.High < c.bound) { // NaN does not hold
+				verdict, held = "missed", false
 			}
-			say("", ratio, ratio)
+			lines = append(lines, fmt.Sprintf("%s: %s at %s, %s, B is %.3g to %.3g times A", c.text, verdict, t.Load, t.Arm, t.Ratio.Low, t.Ratio.High))
 		}
 	}
 	if len(lines) == 0 {

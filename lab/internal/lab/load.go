@@ -30,9 +30,6 @@ type Load struct {
 	Also  []Also
 	// Plan is when to call.
 	Plan traffic.Plan
-	// PIDs are the processes that answer, if they are on this machine: what they use
-	// is counted.
-	PIDs []int
 }
 
 // Prepared is a load that can run: what is called is known, and the service answers. Close
@@ -41,7 +38,6 @@ type Prepared struct {
 	client        traffic.Client
 	what, address string // what is called, and where
 	how           string // how it is called, in a line
-	pids          []int  // who answers
 	close         func()
 }
 
@@ -58,16 +54,13 @@ func (l Load) Prepare(ctx context.Context) (*Prepared, error) {
 	if err := caller.CheckTarget(l.Target); err != nil {
 		return nil, err
 	}
-	if err := checkService(l.PIDs); err != nil {
-		return nil, err
-	}
 	m, client, err := l.open(ctx)
 	if err != nil {
 		return nil, err
 	}
 	return &Prepared{
 		client: client, what: strings.TrimPrefix(m.Path, "/") + l.others(), address: l.Target,
-		how: client.String() + "; " + m.Kind.String() + ".", pids: l.PIDs, close: client.Close,
+		how: client.String() + "; " + m.Kind.String() + ".", close: client.Close,
 	}, nil
 }
 
@@ -110,20 +103,18 @@ func (l Load) open(ctx context.Context) (*method.Method, caller.Caller, error) {
 // Errors: of the machine. What the service does is a figure.
 func (p *Prepared) Run(ctx context.Context, plan traffic.Plan, watch func(traffic.Live)) (report.Load, error) {
 	load := traffic.New(plan, p.client)
-	service := watchService(p.pids, plan.Warmup)
 	if watch != nil {
 		defer traffic.Follow(load.Live, watch)()
 	}
 	began, used := time.Now(), testbed.OwnCPU()
 	record, err := load.Run(ctx)
-	processes := service()
 	if err != nil {
 		return report.Load{}, err
 	}
 	busy := float64(testbed.OwnCPU()-used) / float64(time.Since(began)) / float64(runtime.GOMAXPROCS(0))
 	return report.Load{
 		Method: p.what, Address: p.address, Began: began, Record: record,
-		Busy: busy, Limited: record.GeneratorLimits(busy), Processes: processes,
+		Busy: busy, Limited: record.GeneratorLimits(busy),
 		Client:  []string{p.how},
 		Machine: []string{machine(busy)},
 	}, nil

@@ -74,7 +74,7 @@ func TestFilesFollowTheSchemas(t *testing.T) {
 		t.Fatal(err)
 	}
 	judgement := thresholds.Judge(record, 0.9)
-	load := report.Load{Method: "a.B/C", Began: made.Began(), Record: record, Judgement: &judgement, Limited: "busy", Processes: []report.Process{{PID: 1}}}
+	load := report.Load{Method: "a.B/C", Began: made.Began(), Record: record, Judgement: &judgement, Limited: "busy"}
 	if err := lab.Save(dir, load); err != nil {
 		t.Fatal(err)
 	}

@@ -31,8 +31,6 @@ type SocketLoad struct {
 	Size, Subscribers int
 	// Client is how sockets are opened.
 	Client client.Options
-	// PIDs are those of Load.
-	PIDs []int
 }
 
 // Prepare opens the sockets. What is called is not tried: nobody may serve it yet.
@@ -42,11 +40,8 @@ func (l SocketLoad) Prepare(ctx context.Context) (*Prepared, error) {
 	if err := l.check(); err != nil {
 		return nil, err
 	}
-	if err := checkService(l.PIDs); err != nil {
-		return nil, err
-	}
 	address, _, _ := strings.Cut(l.URL, "?") // a query may have a token in it
-	p := &Prepared{what: l.URI, address: address, pids: l.PIDs}
+	p := &Prepared{what: l.URI, address: address}
 	if l.Channel == "" {
 		calls, err := newSocketCalls(ctx, l)
 		if err != nil {

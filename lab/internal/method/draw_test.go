@@ -47,20 +47,20 @@ func TestDraws(t *testing.T) {
 		if share := float64(above) / calls; share > 0.11 {
 			t.Errorf("%s: %v are above %v", c.text, share, c.p90)
 		}
-		if p.name != "{{"+c.text+"}}" || !p.isNumber() {
+		if p.name != "{{"+c.text+"}}" {
 			t.Errorf("%s is written %s", c.text, p.name)
 		}
 	}
 }
 
-// A draw keeps its decimals in a double, a float and a text, and is rounded elsewhere.
+// A draw keeps its decimals in a double and a text.
 func TestDrawsIntoFields(t *testing.T) {
 	m, err := FromFiles(t.Context(), Files{Names: []string{"testdata/kinds.proto"}}, "kinds.v1.Kinds/Unary")
 	if err != nil {
 		t.Fatal(err)
 	}
-	text := `{"a_double": {{uniform 0.25 0.5}}, "an_int32": {{uniform 1.6 2.4}}, "text": "{{exponential 3}}"}`
-	r, err := m.Requests(t.Context(), Data{Name: "--data", Text: []byte(text)})
+	text := `{"a_double": {{uniform 0.25 0.5}}, "an_int32": {{mix 2:1}}, "text": "{{exponential 3}}"}`
+	r, err := m.Requests(Data{Name: "--data", Text: []byte(text)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -129,7 +128,7 @@ func readFile(path string) (string, error) {
 func compile(ctx context.Context, names, folders []string, read func(path string) (string, error)) (*protoregistry.Files, error) {
 	sources := protocompile.WithStandardImports(&protocompile.SourceResolver{ImportPaths: folders, Accessor: func(path string) (io.ReadCloser, error) {
 		text, err := read(path)
-		return io.NopCloser(strings.NewReader(known2023(text))), err
+		return io.NopCloser(strings.NewReader(text)), err
 	}})
 	var first error // that the parser has told: it panics at some mistakes, behind that
 	c := protocompile.Compiler{
@@ -159,9 +158,7 @@ func compile(ctx context.Context, names, folders []string, read func(path string
 		err = register(known, linked[i])
 	}
 	if at, is := errors.AsType[reporter.ErrorWithPos](err); is {
-		text := schema.OneLine(schema.Plain(at.Unwrap()))
-		text = strings.Replace(text, `should be one of ["2023"]`, `should be "2023" or "2024"`, 1) // known2023
-		return nil, fmt.Errorf("%s: %s", at.GetPosition(), text)
+		return nil, fmt.Errorf("%s: %s", at.GetPosition(), schema.OneLine(schema.Plain(at.Unwrap())))
 	} else if err != nil {
 		return nil, errors.New(schema.OneLine(schema.Plain(err)))
 	}
@@ -178,43 +175,4 @@ func register(known *protoregistry.Files, file protoreflect.FileDescriptor) erro
 		}
 	}
 	return known.RegisterFile(file)
-}
-
-// known2023 returns the text of a file of edition 2024 as one of edition 2023, which
-// protocompile knows, with every other word where it was, and any other text as it is.
-// What 2024 adds changes neither JSON nor the encoding: who may use a type (export and
-// local before message and enum), and imports of files for options alone.
-//
-// Source: Protobuf Editions, "Edition 2024" and "Language Specification".
-func known2023(text string) (older string) {
-	if !strings.Contains(text, "2024") {
-		return text
-	}
-	changed := []byte(text)
-	var words []string // without blanks and comments
-	var places []int   // of the words
-	const word = `\s+|//[^\n]*|/\*(?s:.*?)\*/|\w+|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|(?s:.)`
-	for _, at := range regexp.MustCompile(word).FindAllStringIndex(text, -1) {
-		if w := text[at[0]:at[1]]; strings.TrimSpace(w) != "" && !strings.HasPrefix(w, "//") && !strings.HasPrefix(w, "/*") {
-			words, places = append(words, w), append(places, at[0])
-		}
-	}
-	if len(words) < 3 || words[0] != "edition" || words[1] != "=" || strings.Trim(words[2], `"'`) != "2024" {
-		return text
-	}
-	copy(changed[places[2]+1:], "2023")
-	for i := 3; i+2 < len(words); i++ {
-		blank := -1
-		switch before, word, next := words[i-1], words[i], words[i+1]; {
-		case before != ";" && before != "{" && before != "}":
-		case word == "import" && next == "option":
-			blank = i + 1
-		case (word == "export" || word == "local") && (next == "message" || next == "enum") && words[i+2] != "=":
-			blank = i
-		}
-		if blank > 0 {
-			copy(changed[places[blank]:], strings.Repeat(" ", len(words[blank])))
-		}
-	}
-	return string(changed)
 }

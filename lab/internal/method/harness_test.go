@@ -130,7 +130,7 @@ func decoded(t testing.TB, empty proto.Message, encoded []byte) proto.Message {
 // requests reads a template that has to be right.
 func requests(t testing.TB, m *method.Method, data string) *method.Requests {
 	t.Helper()
-	r, err := m.Requests(t.Context(), method.Data{Name: "--data", Text: []byte(data), Seed: 7})
+	r, err := m.Requests(method.Data{Name: "--data", Text: []byte(data), Seed: 7})
 	if err != nil {
 		t.Fatalf("%s\n%v", data, err)
 	}

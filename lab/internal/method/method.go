@@ -1,7 +1,6 @@
 package method
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -44,10 +43,8 @@ type Method struct {
 	Kind Kind
 
 	input protoreflect.MessageDescriptor
-	// known are the types of the files that describe it; ask has the server describe more,
-	// or is nil.
+	// known are the types of the files that describe it.
 	known *dynamicpb.Types
-	ask   func(ctx context.Context, name protoreflect.FullName) (*dynamicpb.Types, error)
 }
 
 // Input returns the full name of the request message.

@@ -35,24 +35,33 @@ type placeholder struct {
 	// without 1. None is below least or above greatest.
 	whole           func(at spot) int64
 	draw            func(share float64) float64
-	least, greatest float64
+	least, greatest string
 }
 
-// isNumber reports whether it may fill in a number; any may fill in a text.
-func (p *placeholder) isNumber() bool { return p.text == nil }
-
-// append adds the value for a spot, rounded to a whole number if need be.
-func (p *placeholder) append(dst []byte, at spot, round bool) []byte {
+// append adds the value for a spot.
+func (p *placeholder) append(dst []byte, at spot) []byte {
 	switch {
 	case p.text != nil:
 		return append(dst, p.text(at)...)
+	case at.edge == least:
+		return append(dst, p.least...)
+	case at.edge == greatest:
+		return append(dst, p.greatest...)
 	case p.whole != nil:
 		return strconv.AppendInt(dst, p.whole(at), 10)
-	case round:
-		return strconv.AppendInt(dst, int64(math.Round(p.draw(at.draws().Float64()))), 10)
 	}
-	return strconv.AppendFloat(dst, p.draw(at.draws().Float64()), 'g', -1, 64)
+	return append(dst, decimals(p.draw(at.draws().Float64()))...)
 }
+
+func decimals(n float64) string { return strconv.FormatFloat(n, 'g', -1, 64) }
+
+// edge is one of the two ends of what a number may be.
+type edge int
+
+const (
+	least edge = iota + 1
+	greatest
+)
 
 // spot says which value of a placeholder is wanted. Two spots that differ have
 // values that have nothing to do with each other; the same spot has the same value in
@@ -62,6 +71,7 @@ type spot struct {
 	call    uint64
 	message uint64 // in its call
 	hole    uint64 // in its message
+	edge    edge   // in place of a value by chance; 0: none
 }
 
 // draws returns the random numbers of a spot. Both odd factors keep the spots of a
@@ -84,7 +94,7 @@ func parsePlaceholder(inside string) (p placeholder, err error) {
 	if len(words) == 0 {
 		return p, errors.New("an empty placeholder; there are: " + knownWords)
 	}
-	p.name, p.greatest = "{{"+strings.Join(words, " ")+"}}", math.MaxInt32
+	p.name, p.least, p.greatest = "{{"+strings.Join(words, " ")+"}}", "0", strconv.Itoa(math.MaxInt32)
 	switch words[0] {
 	case ".RequestNumber":
 		p.whole = func(at spot) int64 { return int64(at.call & math.MaxInt32) }
@@ -154,7 +164,7 @@ func (p *placeholder) randomInt(words []string) error {
 	if n[0] >= n[1] {
 		return fmt.Errorf("%s: there is no number from %d up to and without %d", p.name, n[0], n[1])
 	}
-	p.least, p.greatest = float64(n[0]), float64(n[1]-1)
+	p.least, p.greatest = strconv.FormatInt(n[0], 10), strconv.FormatInt(n[1]-1, 10)
 	p.whole = func(at spot) int64 { return n[0] + int64(at.draws().Uint64N(uint64(n[1])-uint64(n[0]))) }
 	return nil
 }
@@ -185,7 +195,7 @@ func (p *placeholder) uniform(words []string) error {
 	if n[0] >= n[1] {
 		return fmt.Errorf("%s: there is no number from %v up to and without %v", p.name, n[0], n[1])
 	}
-	p.least, p.greatest = n[0], n[1]
+	p.least, p.greatest = decimals(n[0]), decimals(n[1])
 	p.draw = func(share float64) float64 { return n[0] + share*(n[1]-n[0]) }
 	return nil
 }
@@ -208,7 +218,7 @@ func (p *placeholder) mix(words []string) error {
 	if err != nil {
 		return err
 	}
-	p.greatest = slices.Max(values) * longest
+	p.least, p.greatest = "0", decimals(slices.Max(values)*longest)
 	p.draw = func(share float64) float64 {
 		below, i := 0.0, 0
 		for ; share >= sums[i]; i++ {

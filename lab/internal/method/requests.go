@@ -2,16 +2,14 @@ package method
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"regexp"
 	"slices"
-	"strings"
 
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
-	"google.golang.org/protobuf/reflect/protoreflect"
-	"google.golang.org/protobuf/reflect/protoregistry"
 	"google.golang.org/protobuf/types/dynamicpb"
 
 	"github.com/cabrank/cabrank/internal/schema"
@@ -49,9 +47,8 @@ type Data struct {
 type Requests struct {
 	Data
 
-	input protoreflect.MessageDescriptor
-	types *resolver
-	calls []call // in turn
+	method *Method
+	calls  []call // in turn
 }
 
 // call is the messages of one call.
@@ -68,9 +65,9 @@ type message struct {
 // Requests reads a template for requests of the method.
 //
 // Errors: one line that says where and what: text that is not JSON, a field that the
-// message does not have, a value of the wrong type, a placeholder that is unknown or
-// cannot stand where it does.
-func (m *Method) Requests(ctx context.Context, data Data) (*Requests, error) {
+// message does not have, a value of the wrong type, a placeholder that is unknown, or of which
+// the least or the greatest value does not fit.
+func (m *Method) Requests(data Data) (*Requests, error) {
 	if data.Messages != 0 && !m.Kind.CallerStreams() {
 		return nil, fmt.Errorf("%s is %s: a call has one request message, not %d", m.Path, m.Kind, data.Messages)
 	}
@@ -85,7 +82,7 @@ func (m *Method) Requests(ctx context.Context, data Data) (*Requests, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Requests{Data: data, input: m.input, types: m.resolver(ctx)}
+	r := &Requests{Data: data, method: m}
 	for _, list := range lists {
 		c, err := r.newCall(list)
 		if err != nil {
@@ -156,46 +153,50 @@ func (r *Requests) newCall(list []document) (c call, err error) {
 	return c, nil
 }
 
-// read takes a document for a message.
+// read takes a document for a message, if it is one with the least values in place of its
+// placeholders, and with the greatest.
 func (r *Requests) read(d document) (message, error) {
 	if len(d.inside()) > maxHoles {
 		return message{}, d.faultAt(d.begin, "a request with more than %d placeholders", maxHoles)
 	}
-	m, err := r.parse(d.sample[d.begin:d.end])
-	if err != nil {
-		return message{}, d.fault(err, r.input)
-	}
-	if len(d.inside()) == 0 {
-		encoded, err := r.encode(m)
-		return message{ready: encoded}, err
-	}
-	return message{template: d}, d.check(m, r.types)
-}
-
-// offsetOf returns the offset of a line and a column that counts characters.
-func offsetOf(text []byte, line, column int) int {
-	offset := 0
-	for range line - 1 {
-		offset += bytes.IndexByte(text[offset:], '\n') + 1
-	}
-	for i := range string(text[offset:]) {
-		if column--; column == 0 {
-			return offset + i
+	for _, end := range []edge{least, greatest} {
+		filled := d.fill(spot{edge: end})
+		m, err := r.parse(filled)
+		if err != nil {
+			_, err = r.parse(append(blank(d.text[:d.begin]), filled...)) // which says where it is in the whole text
+			return message{}, errors.New(d.name + ":" + position.ReplaceAllString(" "+schema.OneLine(schema.Plain(err)), "$1: "))
+		}
+		if len(d.inside()) == 0 {
+			encoded, err := r.encode(m)
+			return message{ready: encoded}, err
 		}
 	}
-	return len(text)
+	return message{template: d}, nil
+}
+
+// position is how protojson says where something is.
+var position = regexp.MustCompile(`^ .*\(line (\d+:\d+)\): `)
+
+// blank is a text of the same lines and columns with nothing in it.
+func blank(text []byte) []byte {
+	return bytes.Map(func(c rune) rune {
+		if c == '\n' {
+			return c
+		}
+		return ' '
+	}, text)
 }
 
 func (r *Requests) parse(text []byte) (*dynamicpb.Message, error) {
-	m := dynamicpb.NewMessage(r.input)
-	return m, protojson.UnmarshalOptions{Resolver: r.types, RecursionLimit: maxDepth}.Unmarshal(text, m)
+	m := dynamicpb.NewMessage(r.method.input)
+	return m, protojson.UnmarshalOptions{Resolver: r.method.known, RecursionLimit: maxDepth}.Unmarshal(text, m)
 }
 
 func (r *Requests) encode(m *dynamicpb.Message) ([]byte, error) {
 	if !r.JSON {
 		return proto.MarshalOptions{Deterministic: true}.Marshal(m)
 	}
-	written, err := protojson.MarshalOptions{Resolver: r.types}.Marshal(m)
+	written, err := protojson.MarshalOptions{Resolver: r.method.known}.Marshal(m)
 	if err != nil {
 		return nil, err
 	}
@@ -205,7 +206,8 @@ func (r *Requests) encode(m *dynamicpb.Message) ([]byte, error) {
 }
 
 // Messages returns the encoded messages of a call by its number, which counts from 0:
-// one, unless the caller streams.
+// one, unless the caller streams. It is nil where a value between the least and the greatest
+// makes no request, such as a second key of the same name.
 //
 // Concurrency: nobody may change what is returned: calls without placeholders share it.
 // A client may keep it for as long as it likes.
@@ -224,80 +226,8 @@ func (r *Requests) Messages(number uint64) [][]byte {
 			all[i], err = r.encode(filled)
 		}
 		if err != nil {
-			panic("internal error: a request was checked, and is none: " + err.Error()) //nolint:forbidigo // document.check lets no placeholder stand where one of its values could not
+			return nil
 		}
 	}
 	return all
-}
-
-// resolver knows the messages and extensions that a template may name. It implements
-// protobuf's resolvers.
-//
-// Concurrency: of one goroutine while a template is read, which asks the server; later of
-// any number, which find what is known then.
-type resolver struct {
-	known []*dynamicpb.Types // of the method, and what the server has described since
-	ask   func(name protoreflect.FullName) (*dynamicpb.Types, error)
-}
-
-func (m *Method) resolver(ctx context.Context) *resolver {
-	t := &resolver{known: []*dynamicpb.Types{m.known}}
-	if m.ask != nil {
-		t.ask = func(name protoreflect.FullName) (*dynamicpb.Types, error) { return m.ask(ctx, name) }
-	}
-	return t
-}
-
-// FindMessageByURL finds what an Any names: among the files of the method, among
-// protobuf's own types, and from the server.
-func (t *resolver) FindMessageByURL(url string) (protoreflect.MessageType, error) {
-	return t.FindMessageByName(protoreflect.FullName(url[strings.LastIndexByte(url, '/')+1:]))
-}
-
-// FindMessageByName is FindMessageByURL for the name alone.
-func (t *resolver) FindMessageByName(name protoreflect.FullName) (protoreflect.MessageType, error) {
-	if !name.IsValid() {
-		return nil, fmt.Errorf("%q names no type: write type.googleapis.com/pkg.Message", schema.OneLine(string(name)))
-	}
-	for _, known := range t.known {
-		if found, err := known.FindMessageByName(name); err == nil {
-			return found, nil
-		}
-	}
-	found, err := protoregistry.GlobalTypes.FindMessageByName(name)
-	if err == nil || t.ask == nil {
-		return found, err
-	}
-	more, err := t.ask(name)
-	if err != nil {
-		return nil, err
-	}
-	if found, err = more.FindMessageByName(name); err != nil {
-		return nil, err
-	}
-	if unknown := schema.Undescribed(found.Descriptor()); unknown != "" {
-		return nil, fmt.Errorf("%s needs %s, which the server does not describe", name, unknown)
-	}
-	t.known = append(t.known, more)
-	return found, nil
-}
-
-// FindExtensionByName finds a field that is written as "[pkg.name]".
-func (t *resolver) FindExtensionByName(name protoreflect.FullName) (found protoreflect.ExtensionType, err error) {
-	for _, known := range t.known {
-		if found, err = known.FindExtensionByName(name); err == nil {
-			break
-		}
-	}
-	return found, err
-}
-
-// FindExtensionByNumber finds the extension of a message that has a number.
-func (t *resolver) FindExtensionByNumber(message protoreflect.FullName, number protoreflect.FieldNumber) (found protoreflect.ExtensionType, err error) {
-	for _, known := range t.known {
-		if found, err = known.FindExtensionByNumber(message, number); err == nil {
-			break
-		}
-	}
-	return found, err
 }

@@ -13,7 +13,6 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/reflect/protoregistry"
-	"google.golang.org/protobuf/types/dynamicpb"
 
 	"github.com/cabrank/cabrank/internal/schema"
 )
@@ -21,10 +20,9 @@ import (
 // useFiles is what to do where reflection does not help.
 const useFiles = "use --proto FILE"
 
-// FromServer asks a server by reflection for a method. Types that a template names in
-// an Any are asked for when it is read, so that the connection has to live until then.
+// FromServer asks a server by reflection for a method.
 //
-// Units: the server has limit to answer everything, each time that it is asked.
+// Units: the server has limit to answer everything.
 // Errors: one line that says what to do: the server cannot be reached, has no
 // reflection or does not answer in time; there is no such service or method, with the
 // names that there are; what the server sends describes nothing.
@@ -42,14 +40,6 @@ func FromServer(ctx context.Context, conn *grpc.ClientConn, method string, limit
 	})
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", conn.Target(), err)
-	}
-	m.ask = func(ctx context.Context, name protoreflect.FullName) (types *dynamicpb.Types, err error) {
-		err = s.ask(ctx, func(ctx context.Context, r conversation) error {
-			files, err := r.files(ctx, string(name))
-			types = dynamicpb.NewTypes(files)
-			return err
-		})
-		return types, err
 	}
 	return m, nil
 }

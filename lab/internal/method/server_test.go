@@ -21,7 +21,6 @@ import (
 	"google.golang.org/protobuf/reflect/protodesc"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/types/descriptorpb"
-	"google.golang.org/protobuf/types/dynamicpb"
 
 	"github.com/cabrank/cabrank/examples/go/workpb"
 	"github.com/cabrank/cabrank/lab/internal/method"
@@ -306,18 +305,4 @@ func anyone(t *testing.T) *grpc.ClientConn {
 		}
 		return described(protodesc.ToFileDescriptorProto(file))
 	})
-}
-
-// A template may put a type into an Any that the method's own files do not know: the
-// server is asked for it.
-func TestAnyOfTheServer(t *testing.T) {
-	m, err := method.FromServer(t.Context(), anyone(t), "kinds.v1.Kinds/Unary", limit)
-	if err != nil {
-		t.Fatal(err)
-	}
-	wantSame(t, dynamicpb.NewTypes(knownFiles(t)), messageNamed(t, "kinds.proto", "All"), requests(t, m,
-		`{"any": {"@type": "x.example/old.v1.Request", "id": "n{{.RequestNumber}}", "[old.v1.note]": "y"}}`).Messages(3)[0],
-		`{"any": {"@type": "x.example/old.v1.Request", "id": "n3", "[old.v1.note]": "y"}}`)
-	_, err = m.Requests(t.Context(), method.Data{Name: "--data", Text: []byte(`{"any": {"@type": "x/old.v1.Gone"}}`)})
-	wantLine(t, "unknown", err, `--data:1:19: any.@type: unable to resolve "x/old.v1.Gone"`)
 }

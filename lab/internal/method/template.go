@@ -29,7 +29,7 @@ type template struct {
 	name   string // for errors: a flag or a file
 	text   []byte // as it was written
 	holes  []hole // in the order of the text
-	sample []byte // JSON of the same length, with marks in place of placeholders
+	sample []byte // JSON of the same length, with ones in place of placeholders
 }
 
 // hole is where a placeholder stands.
@@ -39,7 +39,6 @@ type hole struct {
 	placeholder
 
 	begin, end int
-	round      bool // its field has whole numbers
 }
 
 // document is one JSON value of a template.
@@ -92,7 +91,7 @@ func (t *template) readHole(begin int) (end int, err error) {
 	}
 	end = begin + len(inside) + 4
 	t.holes = append(t.holes, hole{placeholder: p, begin: begin, end: end})
-	copy(t.sample[begin:end], mark(len(t.holes), end-begin))
+	copy(t.sample[begin:end], bytes.Repeat([]byte("1"), end-begin))
 	return end, nil
 }
 
@@ -123,13 +122,7 @@ func (d document) cut(array bool) (all []document, err error) {
 
 func (d document) notJSON(err error) error {
 	if syntax := (*json.SyntaxError)(nil); errors.As(err, &syntax) {
-		offset := d.begin + int(max(syntax.Offset-1, 0))
-		for _, h := range d.holes {
-			if h.begin < offset && offset <= h.end {
-				return d.faultAt(h.begin, "%s is a number of its own: nothing can stand beside it, but in a text", h.name)
-			}
-		}
-		return d.faultAt(offset, "not JSON: %s", schema.OneLine(syntax.Error()))
+		return d.faultAt(d.begin+int(max(syntax.Offset-1, 0)), "not JSON: %s", schema.OneLine(syntax.Error()))
 	}
 	return d.faultAt(len(d.text), "not JSON: it ends in the middle of a value")
 }
@@ -147,7 +140,7 @@ func (d document) fill(at spot) []byte {
 	from, text := d.begin, make([]byte, 0, d.end-d.begin)
 	for i, h := range d.inside() {
 		at.hole = uint64(i)
-		text = h.append(append(text, d.text[from:h.begin]...), at, h.round)
+		text = h.append(append(text, d.text[from:h.begin]...), at)
 		from = h.end
 	}
 	return append(text, d.text[from:d.end]...)

@@ -37,7 +37,7 @@ func FuzzTemplate(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, data string, number uint64, streams bool) {
 		m := m[streams]
-		r, err := m.Requests(t.Context(), Data{Name: "f", Text: []byte(data), Seed: 3})
+		r, err := m.Requests(Data{Name: "f", Text: []byte(data), Seed: 3})
 		if err != nil {
 			if strings.ContainsAny(err.Error(), "\n\r\x1b") || !strings.HasPrefix(err.Error(), "f:") {
 				t.Errorf("%q", err)
@@ -53,6 +53,9 @@ func FuzzTemplate(f *testing.F) {
 			t.Fatal(err)
 		}
 		list, got := lists[number%uint64(len(lists))], r.Messages(number)
+		if got == nil {
+			return // a value between the least and the greatest
+		}
 		if len(list) != len(got) {
 			t.Fatalf("%d messages of %d documents", len(got), len(list))
 		}
@@ -94,7 +97,7 @@ func FuzzDescribed(f *testing.F) {
 		if err != nil {
 			return
 		}
-		made, err := m.Requests(t.Context(), Data{Name: "f", Text: []byte(`{"host": "{{.UUID}}", "fileByFilename": "x{{.RequestNumber}}"}`)})
+		made, err := m.Requests(Data{Name: "f", Text: []byte(`{"host": "{{.UUID}}", "fileByFilename": "x{{.RequestNumber}}"}`)})
 		if err == nil {
 			_ = made.Messages(1)
 		}
@@ -116,22 +119,13 @@ func (d describes) RecvMsg(m any) error {
 // check compares a message with what protojson makes of its document.
 func check(t *testing.T, m *Method, d document, at spot, got []byte) {
 	t.Helper()
-	var filled []byte
-	from, decimals := d.begin, false
-	for i, h := range d.inside() {
-		decimals = decimals || h.draw != nil
-		at.hole = uint64(i)
-		filled = h.append(append(filled, d.text[from:h.begin]...), at, false)
-		from = h.end
-	}
-	filled = append(filled, d.text[from:d.end]...)
-	types := m.resolver(t.Context())
+	filled, types := d.fill(at), m.known
 	want, have := dynamicpb.NewMessage(m.input), dynamicpb.NewMessage(m.input)
 	if err := (protojson.UnmarshalOptions{Resolver: types}).Unmarshal(filled, want); err != nil {
-		if decimals { // a field of whole numbers gets them rounded: TestDrawsIntoFields
-			return
+		if got != nil {
+			t.Errorf("%s: %v", filled, err)
 		}
-		t.Fatalf("%s: %v", filled, err)
+		return
 	}
 	if err := (proto.UnmarshalOptions{Resolver: types}).Unmarshal(got, have); err != nil {
 		t.Fatalf("%s: %x: %v", filled, got, err)
@@ -158,7 +152,7 @@ func BenchmarkMessages(b *testing.B) {
 		"2 KB":     {Text: []byte(`{"inners": [` + strings.Repeat(`{"name": "the name of an article", "count": "2"}, `, 40) + `{"name": "{{newUUID}}"}]}`)},
 	} {
 		b.Run(name, func(b *testing.B) {
-			r, err := m.Requests(b.Context(), data)
+			r, err := m.Requests(data)
 			if err != nil {
 				b.Fatal(err)
 			}

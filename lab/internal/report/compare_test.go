@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/cabrank/cabrank/lab/internal/result"
 	"github.com/cabrank/cabrank/lab/test/made"
@@ -166,35 +165,5 @@ func foundInTwo(t *testing.T, pair Two) {
 	unknown := slices.ContainsFunc(read.Figures, func(m Medians) bool { return m.A == nil && m.B == nil })
 	if len(read.Figures) < 20 || unknown {
 		t.Errorf("%+v", read.Figures)
-	}
-}
-
-func TestTwoLoads(t *testing.T) {
-	pair := TwoLoads{A: loadOf(t, 1000, 20, 0, 0), B: loadOf(t, 1000, 20, 3, 5), NameA: "a/load.json", NameB: "b/load.json"}
-	pair.B.Record.Plan, pair.B.Limited = "open loop, another", "busy"
-	pair.B.Record.Cut, pair.B.Record.Counted = true, 20*time.Second
-	lines := sentences(pair.Document())
-	for i, want := range []string{
-		"p99 is 40 ms in A and 40 ms in B, with errors of 0 % and 10.0 %.", "No verdict: each is one block",
-		"The plans differ. A: open loop. B: open loop, another.", "In B the generator may be what was measured: busy.", "B was cut short after 20 s.",
-		"A is a/load.json, demo.Jobs/GetJob at localhost:8080 of 2026-11-22 03:04 UTC, 20,000 calls.", "B is b/load.json",
-	} {
-		if i >= len(lines) || !strings.HasPrefix(lines[i], want) {
-			t.Fatalf("got\n%s\nwant as line %d %s", strings.Join(lines, "\n"), i+1, want)
-		}
-	}
-	var terminal bytes.Buffer
-	if err := pair.Document().Print(&terminal); err != nil {
-		t.Fatal(err)
-	}
-	page := string(pair.Document().HTML())
-	for _, want := range []string{"ResourceExhausted", "B / A", "40 ms"} {
-		if !strings.Contains(terminal.String(), want) || !strings.Contains(page, want) {
-			t.Errorf("no %q in\n%s", want, terminal.String())
-		}
-	}
-	pair.B.Record.Loop = "closed"
-	if err := pair.Check(); err == nil || !strings.Contains(err.Error(), "cannot be ranked") {
-		t.Error(err)
 	}
 }

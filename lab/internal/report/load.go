@@ -30,24 +30,8 @@ type Load struct {
 	// Judgement is whether thresholds held; nil if there are none.
 	Judgement *goal.Judgement `json:"judgement,omitempty"`
 	Record    *traffic.Record `json:"record"`
-	// Processes are those that answered, as far as they were named.
-	Processes []Process `json:"processes,omitempty"`
 	// Busy is the share, 0 to 1, of the processors that the generator has used.
 	Busy float64 `json:"-"`
-}
-
-// Process is what a process that answers, on this machine, has used for a load, with all
-// that it has started.
-type Process struct {
-	PID  int    `json:"pid"`
-	Name string `json:"name,omitempty"`
-	// CPU is user and system time since the counted part began, up to the last answer.
-	CPU time.Duration `json:"cpu_ns"`
-	// RSS is what it held at the end, PeakRSS the most since it was started, in bytes.
-	RSS     int64 `json:"rss_bytes"`
-	PeakRSS int64 `json:"peak_rss_bytes"`
-	// Ended says that it was gone at the end: nothing else is known.
-	Ended bool `json:"ended,omitempty"`
 }
 
 // Document returns the report.
@@ -82,7 +66,6 @@ func (l Load) Document() Document {
 	d.add(Section{Heading: "Failures", Tables: []Table{l.failures()}})
 	d.add(Section{Heading: "Counts", Tables: []Table{l.counts()}})
 	d.add(Section{Heading: "Workers", Tables: []Table{l.workers()}})
-	d.add(Section{Heading: "CPU and memory of the service", Tables: []Table{l.service()}})
 	d.add(Section{Heading: "How it was measured", Text: slices.Concat(l.Client, l.Machine), Tables: []Table{l.facts()}})
 	return d
 }
@@ -276,31 +259,6 @@ func busiest(shares traffic.Shares) []string {
 	return slices.SortedFunc(maps.Keys(shares), func(a, b string) int {
 		return cmp.Or(cmp.Compare(shares[b], shares[a]), cmp.Compare(a, b))
 	})
-}
-
-func (l Load) service() Table {
-	t := Table{
-		Title:   "Of each process with all that it has started: CPU since the counted part began, memory at the end and at most.",
-		Columns: columnsOf("process", "#CPU per answered call", "#cores busy", "#memory", "#most memory"),
-	}
-	answered := l.Record.Calls.Answered.Count()
-	megabytes := func(n int64) string { return fmt.Sprintf("%.1f MB", float64(n)/1e6) }
-	for _, p := range l.Processes {
-		name := fmt.Sprintf("%d %s", p.PID, p.Name)
-		if p.Ended {
-			t.Add(name, "has ended", "", "", "")
-			continue
-		}
-		each, cores := "no call", ""
-		if answered > 0 {
-			each = span(p.CPU / time.Duration(answered))
-		}
-		if l.Record.Counted > 0 {
-			cores = fmt.Sprintf("%.2f", p.CPU.Seconds()/l.Record.Counted.Seconds())
-		}
-		t.Add(name, each, cores, megabytes(p.RSS), megabytes(p.PeakRSS))
-	}
-	return t
 }
 
 func (l Load) facts() Table {

@@ -96,8 +96,6 @@ const (
 	FrontEnvoy      FrontKind = "envoy"
 	FrontNginx      FrontKind = "nginx"
 	FrontNghttpx    FrontKind = "nghttpx"
-	// FrontSimulated has no processes: the same calls in virtual time, by Policy.
-	FrontSimulated FrontKind = "simulated"
 )
 
 // Who ends TLS: the front, or a HAProxy that copies bytes to the front, which is a part of it
@@ -109,7 +107,7 @@ const (
 
 // Front is what clients connect to.
 type Front struct {
-	Kind FrontKind `key:"kind,alone" oneof:"none|dns|dnat|cabrank|haproxy-tcp|haproxy|envoy|nginx|nghttpx|simulated"`
+	Kind FrontKind `key:"kind,alone" oneof:"none|dns|dnat|cabrank|haproxy-tcp|haproxy|envoy|nginx|nghttpx"`
 	// Policy is how it chooses a worker, in its own words, such as LEAST_REQUEST;
 	// empty is its default.
 	Policy string `key:"policy"`

@@ -156,14 +156,12 @@ func (a *Arm) around() time.Duration {
 	return sum
 }
 
-// Estimate is about how long the whole takes; what is simulated takes no time.
+// Estimate is about how long the whole takes.
 func (s *Scenario) Estimate() (sum time.Duration) {
 	for i := range s.Loads {
 		l := &s.Loads[i]
 		for _, arm := range s.ArmsAt(l) {
-			if s.Arms[arm].Front.Kind != FrontSimulated {
-				sum += time.Duration(s.RoundsAt(l)) * (l.Expected() + s.Pause + s.Arms[arm].around())
-			}
+			sum += time.Duration(s.RoundsAt(l)) * (l.Expected() + s.Pause + s.Arms[arm].around())
 		}
 	}
 	return sum

@@ -98,16 +98,6 @@ func tree(root int) (all []procfs.Proc, err error) {
 	return all, nil
 }
 
-// ReadName returns the name of a process, as ps writes it; "" if there is none.
-func ReadName(pid int) string {
-	p, err := procfs.NewProc(pid)
-	if err != nil {
-		return ""
-	}
-	name, _ := p.Comm() // it has ended: none
-	return name
-}
-
 // Children are the processes that a process has started, by the value of a variable in
 // their environment; those without it are left out.
 func Children(pid int, variable string) map[string]int {

@@ -8,7 +8,7 @@
 //  1. In an open loop calls start at moments that were drawn before, whoever has
 //     answered. Latency and deadline count from that intended start.
 //  2. In a closed loop a number of callers make one call after the other. Its records
-//     say so, and Rankable refuses to set them beside those of an open loop.
+//     say so: they are not to be set beside those of an open loop.
 //  3. Every call that was due is in the record once: answered, failed, unsent or open.
 //  4. Nothing grows without bound: at most Plan.Most calls are under way, and what
 //     is kept does not grow with their number.

@@ -15,16 +15,6 @@ const (
 	lagDigits = time.Microsecond // in words
 )
 
-// Rankable says in a line why two records must not be set beside each other, or nil.
-// A closed loop waits for answers: while a service is slow it asks less, so that its
-// latencies leave out what the callers of an open loop would have waited.
-func Rankable(a, b *Record) error {
-	if a.Loop != b.Loop {
-		return fmt.Errorf("one is of a closed loop, the other of an open loop: their latencies cannot be ranked")
-	}
-	return nil
-}
-
 // GeneratorLimits says in a line why the generator, not the service, may have set the
 // figures of a record, or "". Such a record is kept and marked, and not judged.
 //

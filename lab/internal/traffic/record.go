@@ -28,8 +28,9 @@ const (
 //
 // In JSON durations are nanoseconds.
 type Record struct {
-	// Loop labels the record: those of a closed loop are not ranked against those
-	// of an open one (Rankable).
+	// Loop labels the record: those of a closed loop are not ranked against those of an
+	// open one. It waits for answers: while a service is slow it asks less, so that its
+	// latencies leave out what the callers of an open loop would have waited.
 	Loop Loop `json:"loop"`
 	// Plan describes the load.
 	Plan string `json:"plan"`

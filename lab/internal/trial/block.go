@@ -55,9 +55,6 @@ func (t *trial) measure(ctx context.Context, c *cell, b *result.Block, p Progres
 	if err != nil {
 		return nil, err
 	}
-	if c.arm.Front.Kind == scenario.FrontSimulated {
-		return t.simulate(ctx, c, plan, b)
-	}
 	stand, err := t.Start(ctx, c.arm, c.load)
 	if err != nil {
 		return nil, &startError{err}
@@ -92,7 +89,7 @@ func (t *trial) measure(ctx context.Context, c *cell, b *result.Block, p Progres
 	b.Noise = noise()
 	b.Processes = append(crew.processes, rig.Between(before, stand.Usage())...)
 	b.Measure(record, workersAt(c.arm, c.load))
-	t.against(ctx, c, plan, b, record)
+	t.against(c, plan, b, record)
 	b.Marks = result.Marks(record, busy, b.Noise)
 	if record.Cut {
 		t.run.Cut = true

@@ -56,29 +56,24 @@ func (t *trial) hire(c *cell, stand Stand, plan traffic.Plan) (*crew, error) {
 			DNSInterval: c.arm.Client.DNSInterval, Way: c.arm.Client.Way, Plan: plan,
 		})
 	}
-	return t.crew(stand, c.arm.Client.Cores, jobs, func(how string) { t.note(fmt.Sprintf("%s: %s.", c.arm.Name, how)) })
-}
-
-// crew starts a generator for each job and waits until each can begin, and has said how.
-func (t *trial) crew(stand Stand, cores string, jobs []agent.Job, said func(how string)) (*crew, error) {
-	c := &crew{}
+	hired := &crew{}
 	for _, job := range jobs {
-		p, err := t.Hire(pinned(cores, stand.Caller(t.Agent)), job)
+		p, err := t.Hire(pinned(c.arm.Client.Cores, stand.Caller(t.Agent)), job)
 		if err != nil {
-			c.close()
+			hired.close()
 			return nil, err
 		}
-		c.all = append(c.all, p)
+		hired.all = append(hired.all, p)
 	}
-	for _, p := range c.all {
+	for _, p := range hired.all {
 		how, err := p.Ready()
 		if err != nil {
-			c.close()
+			hired.close()
 			return nil, err
 		}
-		said(how)
+		t.note(fmt.Sprintf("%s: %s.", c.arm.Name, how))
 	}
-	return c, nil
+	return hired, nil
 }
 
 // pinned is a command that runs on some cores, all if there are none.

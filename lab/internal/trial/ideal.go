@@ -1,7 +1,6 @@
 package trial
 
 import (
-	"context"
 	"time"
 
 	"google.golang.org/protobuf/proto"
@@ -19,14 +18,14 @@ import (
 // against holds a block against a perfect queue for the same calls, where there is one:
 // for workers whose calls say how long they take, all alike, with a number of slots, in an
 // open loop without deadlines and disturbances.
-func (t *trial) against(ctx context.Context, c *cell, plan traffic.Plan, b *result.Block, r *traffic.Record) {
+func (t *trial) against(c *cell, plan traffic.Plan, b *result.Block, r *traffic.Record) {
 	w := c.arm.Workers
 	slots := w.Slots * workersAt(c.arm, c.load)
 	method, data, _ := t.Scenario.CallAt(c.load)
-	if method != WorkMethod || w.Program != scenario.ProgramWorker || w.Slow.Worker > 0 || len(c.load.Events) > 0 {
+	if method != workMethod || w.Program != scenario.ProgramWorker || w.Slow.Worker > 0 || len(c.load.Events) > 0 {
 		return
 	}
-	times, err := TimesOf(ctx, data, plan.Seed)
+	times, err := timesOf(data, plan.Seed)
 	if err != nil {
 		return // then nobody could have called
 	}
@@ -35,29 +34,26 @@ func (t *trial) against(ctx context.Context, c *cell, plan traffic.Plan, b *resu
 	}
 }
 
-// WorkMethod is the one whose calls say how long they take.
-const WorkMethod = "cabrank.lab.v1.Worker/Work"
+// workMethod is the one whose calls say how long they take.
+const workMethod = "cabrank.lab.v1.Worker/Work"
 
-// Times is how long the call of a number takes at an idle worker.
-type Times func(number uint64) time.Duration
-
-// TimesOf reads the template of the requests, as those who call do, with the seed of
-// their plan.
+// timesOf tells how long the call of a number takes at an idle worker. It reads the template
+// of the requests, as those who call do, with the seed of their plan.
 //
 // Errors: one line for a template that is none of the method's.
-func TimesOf(ctx context.Context, data string, seed uint64) (Times, error) {
-	m, err := method.FromRegistry(protoregistry.GlobalFiles, WorkMethod)
+func timesOf(data string, seed uint64) (func(number uint64) time.Duration, error) {
+	m, err := method.FromRegistry(protoregistry.GlobalFiles, workMethod)
 	if err != nil {
 		return nil, err
 	}
-	requests, err := m.Requests(ctx, method.Data{Name: "data", Text: []byte(data), Seed: seed})
+	requests, err := m.Requests(method.Data{Name: "data", Text: []byte(data), Seed: seed})
 	if err != nil {
 		return nil, err
 	}
 	return func(number uint64) time.Duration {
 		var request work.WorkRequest
-		if proto.Unmarshal(requests.Messages(number)[0], &request) != nil {
-			return 0 // it was encoded above
+		if messages := requests.Messages(number); messages == nil || proto.Unmarshal(messages[0], &request) != nil {
+			return 0 // no such call was made, or it was encoded above
 		}
 		return time.Duration((request.GetSleepMs() + request.GetCpuMs()) * float64(time.Millisecond))
 	}, nil
@@ -67,7 +63,7 @@ func TimesOf(ctx context.Context, data string, seed uint64) (Times, error) {
 // slots, without any cost (M/G/k where arrivals are Poisson); nil for plans of which that
 // cannot be told: in a closed loop answers decide when calls come, and with deadlines not all
 // calls are served.
-func idealQueue(p traffic.Plan, times Times, slots int) *latency.Histogram {
+func idealQueue(p traffic.Plan, times func(number uint64) time.Duration, slots int) *latency.Histogram {
 	if !p.Open() || p.Timeout > 0 || slots < 1 {
 		return nil
 	}

@@ -22,7 +22,7 @@ func plan(t *testing.T, o traffic.Options) traffic.Plan {
 // formula (M/M/4): 10 ms of service and 7.46 ms of waiting.
 func TestErlangC(t *testing.T) {
 	p := plan(t, traffic.Options{Rate: "320", Arrivals: "poisson", Duration: 900 * time.Second, Warmup: 5 * time.Second, Seed: 7})
-	times, err := TimesOf(t.Context(), `{"sleep_ms": {{exponential 10}}}`, 7)
+	times, err := timesOf(`{"sleep_ms": {{exponential 10}}}`, 7)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,7 +39,7 @@ func TestErlangC(t *testing.T) {
 func TestNobodyWaits(t *testing.T) {
 	p := plan(t, traffic.Options{Rate: "100", Duration: 2 * time.Second})
 	p.Part, p.Parts = 1, 3
-	times, err := TimesOf(t.Context(), `{"sleep_ms": 12, "cpu_ms": 3}`, 1)
+	times, err := timesOf(`{"sleep_ms": 12, "cpu_ms": 3}`, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,7 +62,7 @@ func TestNoIdeal(t *testing.T) {
 	if idealQueue(plan(t, traffic.Options{Rate: "10", Duration: time.Second}), times, 0) != nil {
 		t.Error("no slots")
 	}
-	if _, err := TimesOf(t.Context(), `{"sleep": 1}`, 1); err == nil || !strings.Contains(err.Error(), "sleep") {
+	if _, err := timesOf(`{"sleep": 1}`, 1); err == nil || !strings.Contains(err.Error(), "sleep") {
 		t.Error(err)
 	}
 }

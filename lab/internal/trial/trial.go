@@ -1,7 +1,6 @@
 package trial
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -68,8 +67,6 @@ type Options struct {
 	// Tell is called when a block begins, about once a second, and when it has ended.
 	// It may be nil.
 	Tell func(Progress)
-
-	learnTime time.Duration // how long a worker of a simulated arm is called; shorter in tests
 }
 
 // Progress is how a run goes.
@@ -98,11 +95,7 @@ type cell struct {
 //
 // Errors: one line. Without a block that was measured, nothing is left in the folder.
 func Run(ctx context.Context, o Options) (*result.Run, error) {
-	o.learnTime = cmp.Or(o.learnTime, measureTime)
-	t := &trial{
-		Options: o, run: newRun(o), out: map[string]string{}, took: map[string]time.Duration{},
-		known: map[string]*service{}, since: time.Now(),
-	}
+	t := &trial{Options: o, run: newRun(o), out: map[string]string{}, took: map[string]time.Duration{}, since: time.Now()}
 	if o.Kept != nil {
 		if err := t.goOn(); err != nil {
 			return nil, err
@@ -167,8 +160,6 @@ type trial struct {
 	out map[string]string
 	// took is how long the last block of an arm at a load has taken, by both names.
 	took map[string]time.Duration
-	// known is what simulated arms go by, by their workers.
-	known map[string]*service
 	// since is when this run began, and before how long the one that is kept has taken.
 	since  time.Time
 	before time.Duration

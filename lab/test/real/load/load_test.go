@@ -7,13 +7,9 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
-	"time"
-
-	"github.com/HdrHistogram/hdrhistogram-go"
 
 	"github.com/cabrank/cabrank/lab/internal/lab"
 	"github.com/cabrank/cabrank/test/real/harness"
@@ -54,21 +50,6 @@ func TestLabLoad(t *testing.T) {
 	if n := r.Record.Calls.Answered.Count(); r.Schema != lab.ResultSchema || r.Record.Due < 100 || n != r.Record.Due {
 		t.Errorf("%s: %d of %d calls answered", r.Schema, n, r.Record.Due)
 	}
-	log, err := os.Open(filepath.Join(folder, lab.HistogramsFile))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer log.Close()
-	intervals := hdrhistogram.NewHistogramLogReader(log)
-	for {
-		i, err := intervals.NextIntervalHistogram()
-		if err != nil || i != nil && i.Tag() == "answered" && i.TotalCount() != r.Record.Due {
-			t.Errorf("%+v, %v", i, err)
-		}
-		if i == nil {
-			break
-		}
-	}
 	if page, err := os.ReadFile(filepath.Join(folder, lab.ReportFile)); err != nil || !strings.Contains(string(page), sayHello) {
 		t.Errorf("the report: %v", err)
 	}
@@ -81,34 +62,6 @@ func TestLabLoadByFile(t *testing.T) {
 		"--stages", "1s:3,500ms:0", "--connections", "2")
 	if code := load.ExitCode(harness.Patience); code != 0 || !strings.Contains(load.Output(), "A closed loop") {
 		t.Errorf("exit code %d:\n%s", code, load.Output())
-	}
-}
-
-// What a local service costs stands beside its latency, with its workers; what cannot be
-// read is told before the first call.
-func TestLabLoadCountsTheService(t *testing.T) {
-	demo := harness.StartProcess(t, nil, harness.CabrankBinary(t), "demo", "--listen", "127.0.0.1:0", "--metrics", "off", "--probes", "off")
-	c := harness.Cabrank{Process: demo}
-	address, folder := c.Listening("listening"), t.TempDir()
-	load := startLoad(t, address, sayHello, "--data", "{}", "--callers", "10", "--warmup", "200ms", "--duration", "1s",
-		"--pid", strconv.Itoa(demo.PID), "--out", folder)
-	if code := load.ExitCode(harness.Patience); code != 0 || !strings.Contains(load.Output(), "CPU per answered call") {
-		t.Fatalf("exit code %d:\n%s", code, load.Output())
-	}
-	text, err := os.ReadFile(filepath.Join(folder, lab.ResultFile))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var r lab.Result
-	if err := json.Unmarshal(text, &r); err != nil || len(r.Processes) != 1 {
-		t.Fatalf("%v, %+v", err, r.Processes)
-	}
-	if p := r.Processes[0]; p.PID != demo.PID || p.Name != "cabrank" || p.CPU < 10*time.Millisecond || p.CPU > 10*time.Second || p.RSS < 30e6 || p.PeakRSS < p.RSS {
-		t.Errorf("%+v", p)
-	}
-	load = startLoad(t, address, sayHello, "--data", "{}", "--callers", "1", "--duration", "1s", "--pid", "4194305")
-	if code := load.ExitCode(harness.Patience); code != 2 || !strings.Contains(load.Log(), "--pid 4194305: process 4194305 has ended") {
-		t.Errorf("exit code %d: %s", code, load.Log())
 	}
 }
 
