@@ -62,7 +62,10 @@ func progressLine(l traffic.Live) string {
 	if l.Warmup {
 		line += ", warming up"
 	}
-	line += pace(l) + fmt.Sprintf(", %d answered", l.Answered)
+	if l.PerSecond > 0 {
+		line += fmt.Sprintf(", %.0f/s, p50 %v, p99 %v", l.PerSecond, short(l.P50), short(l.P99))
+	}
+	line += fmt.Sprintf(", %d answered", l.Answered)
 	for _, more := range []struct {
 		n    int64
 		what string
@@ -72,14 +75,6 @@ func progressLine(l traffic.Live) string {
 		}
 	}
 	return line
-}
-
-// pace is how fast calls are answered, if that is known.
-func pace(l traffic.Live) string {
-	if l.PerSecond <= 0 {
-		return ""
-	}
-	return fmt.Sprintf(", %.0f/s, p50 %v, p99 %v", l.PerSecond, short(l.P50), short(l.P99))
 }
 
 // short is a duration with about two digits.

@@ -306,19 +306,7 @@ func (p *runProgress) tell(g trial.Progress) {
 		fmt.Fprintln(p.out, blockLine(g))
 		return
 	}
-	line := fmt.Sprintf("%d/%d %s left, %s at %s", g.Block, g.Blocks, about(g.Left), g.Arm, g.Load)
-	switch {
-	case g.Live.Length == 0:
-		line += ", starting"
-	case g.Live.Warmup:
-		line += ", warming up"
-	default:
-		line += pace(g.Live)
-	}
-	if bad := g.Live.Failed + g.Live.Unsent; bad > 0 {
-		line += fmt.Sprintf(", %d failed", bad)
-	}
-	p.replace(line)
+	p.replace(fmt.Sprintf("%d/%d %s left, %s at %s", g.Block, g.Blocks, about(g.Left), g.Arm, g.Load))
 }
 
 // blockLine is what a block has come to, in about 80 columns.

@@ -10,15 +10,12 @@ import (
 	"github.com/cabrank/cabrank/lab/internal/lab"
 )
 
-const socketLoadHelp = `Call a function over WebSockets, or publish events to many who have subscribed, by a
-plan, and say what came of it. It is "cabrank lab load" for sockets: plans, latency,
-thresholds, --find and the report are the same (docs/lab-load.md).
+const socketLoadHelp = `Call a function over WebSockets by a plan, and say what came of it. It is "cabrank lab
+load" for sockets: plans, latency, thresholds, --find and the report are the same
+(docs/lab-load.md).
 
 --call URI makes calls, over --connections sockets in turn. A call without a result at its
 --timeout has expired (EXP); one that was under way when its connection ended is lost.
-
---channel NAME publishes from one socket to --subscribers others: an event is answered
-when all of them have it, and --rate and --callers are events. Order is looked at, too.
 
 Exit status: 0 if it ran and all thresholds held; 1 if one did not or could not be judged,
 if nothing was answered, or if --find found no rate; 2 if the command line is wrong or the
@@ -30,10 +27,7 @@ const socketLoadExamples = `  # 100 callers, each with a socket, who wait for th
 
   # 2,000 calls a second, whatever the answers, as a check
   cabrank socket load ws://localhost:9000/ws --call test.echo --args '"{{.RequestNumber}}"' \
-      --connections 20 --rate 2000 --duration 30s --fail 'p99<20ms' --fail 'errors<0.1%'
-
-  # 20 events a second to 1,000 subscribers
-  cabrank socket load ws://localhost:9000/ws --channel news --subscribers 1000 --rate 20 --duration 10s`
+      --connections 20 --rate 2000 --duration 30s --fail 'p99<20ms' --fail 'errors<0.1%'`
 
 type socketLoad struct {
 	loadPlan
@@ -46,7 +40,7 @@ func newSocketLoadCommand() *cobra.Command {
 	var f socketLoad
 	cmd := &cobra.Command{
 		Use:     "load URL",
-		Short:   "Call a function or publish by a plan, and report latency and errors",
+		Short:   "Call a function by a plan, and report latency and errors",
 		Long:    socketLoadHelp,
 		Example: socketLoadExamples,
 		Args: func(_ *cobra.Command, args []string) error {
@@ -81,9 +75,6 @@ func (f *socketLoad) addTo(cmd *cobra.Command) {
 	flags.StringVar(&f.URI, "call", "", "`URI` of the function to call")
 	flags.StringVar(&f.Args, "args", "null", "its arguments as `JSON`; {{.RequestNumber}} is the number of the call")
 	flags.IntVar(&f.Connections, "connections", 1, "sockets that calls go over")
-	flags.StringVar(&f.Channel, "channel", "", "`NAME` of the channel to publish to, in place of --call")
-	flags.IntVar(&f.Subscribers, "subscribers", 100, "sockets that have subscribed to it")
-	flags.IntVar(&f.Size, "size", 100, "`bytes` of an event's arguments")
 	f.Timeout = 10 * time.Second
 	f.addPlanTo(flags)
 	f.dial.AddTo(flags)

@@ -11,7 +11,6 @@
 //	→ Job              what to call, and how
 //	← {"ready": ...}   the method is known, the connections stand; or {"answer": {"error": ...}}
 //	→ {"at": TIME}     begin then
-//	← {"live": ...}    about once a second
 //	← {"answer": ...}  the record
 //
 // The end of the input, at any time, means that no more calls start. So no generator

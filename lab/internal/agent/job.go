@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"encoding/json"
 	"time"
 
 	"github.com/cabrank/cabrank/lab/internal/caller"
@@ -73,13 +72,6 @@ type begin struct {
 
 // line is a line of the output: one of its fields is there.
 type line struct {
-	Ready  string        `json:"ready,omitempty"` // how it calls
-	Live   *traffic.Live `json:"live,omitempty"`
-	Answer *Answer       `json:"answer,omitempty"`
+	Ready  string  `json:"ready,omitempty"` // how it calls
+	Answer *Answer `json:"answer,omitempty"`
 }
-
-// send writes a value on a line, and receive reads the next one. Both ends are the same
-// program: plans go as they are in Go.
-func send(to *json.Encoder, v any) error { return to.Encode(v) }
-
-func receive(from *json.Decoder, v any) error { return from.Decode(v) }

@@ -7,24 +7,21 @@ import (
 	"io"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/cabrank/cabrank/lab/internal/testbed"
-	"github.com/cabrank/cabrank/lab/internal/traffic"
 )
 
 // Process is a generator that was started.
 //
 // Life: Start; Ready; Begin; Wait; Close in any case. Stop may come at any time behind
-// Ready. Concurrency: Live and Stop by anybody, the others by one goroutine.
+// Ready. Concurrency: Stop by anybody, the others by one goroutine.
 type Process struct {
 	child *testbed.Child
 	in    *json.Encoder
 	out   *json.Decoder
 
 	stop sync.Once
-	live atomic.Pointer[traffic.Live]
 }
 
 // Start starts a generator by a command, such as `cabrank lab agent`, and gives it its
@@ -37,7 +34,7 @@ func Start(command []string, job Job) (*Process, error) {
 		return nil, fmt.Errorf("a generator cannot be started: %w", err)
 	}
 	p := &Process{child: child, in: json.NewEncoder(child.In), out: json.NewDecoder(child.Out)}
-	_ = send(p.in, job) // one that has ended already is found by Ready
+	_ = p.in.Encode(job) // one that has ended already is found by Ready
 	return p, nil
 }
 
@@ -49,7 +46,7 @@ func (p *Process) PID() int { return p.child.PID() }
 // Errors: one line that says why it cannot, such as a target that is not there.
 func (p *Process) Ready() (how string, err error) {
 	var l line
-	if err := receive(p.out, &l); err != nil {
+	if err := p.out.Decode(&l); err != nil {
 		return "", p.broken(err)
 	}
 	if l.Answer != nil {
@@ -59,37 +56,26 @@ func (p *Process) Ready() (how string, err error) {
 }
 
 // Begin has the load begin at a moment.
-func (p *Process) Begin(at time.Time) { _ = send(p.in, begin{at}) } // Wait finds what fails
+func (p *Process) Begin(at time.Time) { _ = p.in.Encode(begin{at}) } // Wait finds what fails
 
 // Stop has no more calls start.
 func (p *Process) Stop() { p.stop.Do(func() { p.child.In.Close() }) }
-
-// Live returns how the load went about a second ago.
-func (p *Process) Live() traffic.Live {
-	if live := p.live.Load(); live != nil {
-		return *live
-	}
-	return traffic.Live{}
-}
 
 // Wait returns what the load has come to.
 //
 // Errors: one line, if there is no record.
 func (p *Process) Wait() (*Answer, error) {
-	for {
-		var l line
-		if err := receive(p.out, &l); err != nil {
-			return nil, p.broken(err)
-		}
-		switch {
-		case l.Live != nil:
-			p.live.Store(l.Live)
-		case l.Answer != nil && l.Answer.Error != "":
-			return nil, errors.New(l.Answer.Error)
-		case l.Answer != nil && l.Answer.Record != nil:
-			return l.Answer, nil
-		}
+	var l line
+	err := p.out.Decode(&l)
+	switch {
+	case err != nil:
+		return nil, p.broken(err)
+	case l.Answer == nil || l.Answer.Record == nil && l.Answer.Error == "":
+		return nil, errors.New("a generator has said what is no answer")
+	case l.Answer.Error != "":
+		return nil, errors.New(l.Answer.Error)
 	}
+	return l.Answer, nil
 }
 
 func (p *Process) broken(err error) error {

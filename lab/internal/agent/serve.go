@@ -8,7 +8,6 @@ import (
 	"io"
 	"os"
 	"runtime"
-	"sync"
 	"time"
 
 	"google.golang.org/protobuf/reflect/protoregistry"
@@ -30,25 +29,18 @@ const gatewayLimit = 30 * time.Second
 func Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 	s := &server{in: json.NewDecoder(in), out: json.NewEncoder(out)}
 	var job Job
-	if err := receive(s.in, &job); err != nil {
+	if err := s.in.Decode(&job); err != nil {
 		return fmt.Errorf("the job cannot be read: %w", err)
 	}
 	if err := s.do(ctx, job); err != nil {
-		return s.say(line{Answer: &Answer{Error: err.Error()}})
+		return s.out.Encode(line{Answer: &Answer{Error: err.Error()}})
 	}
 	return nil
 }
 
 type server struct {
 	in  *json.Decoder
-	mu  sync.Mutex // of out
 	out *json.Encoder
-}
-
-func (s *server) say(l line) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return send(s.out, l)
 }
 
 // do makes the calls and answers. Connections stay until the input ends, so that what they
@@ -59,24 +51,24 @@ func (s *server) do(ctx context.Context, job Job) error {
 		return err
 	}
 	defer client.Close()
-	if err := s.say(line{Ready: client.String()}); err != nil {
+	if err := s.out.Encode(line{Ready: client.String()}); err != nil {
 		return err
 	}
 	var b begin
-	if err := receive(s.in, &b); err != nil {
+	if err := s.in.Decode(&b); err != nil {
 		return errors.New("it was ended before it began")
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	go func() { // ends with the process: its input ends at the latest then
-		_ = receive(s.in, &b) // only its end matters
+		_ = s.in.Decode(&b) // only its end matters
 		cancel()
 	}()
-	answer, err := s.run(ctx, traffic.New(job.Plan, client), b.At)
+	answer, err := run(ctx, traffic.New(job.Plan, client), b.At)
 	if err != nil {
 		return err
 	}
-	if err := s.say(line{Answer: &answer}); err != nil {
+	if err := s.out.Encode(line{Answer: &answer}); err != nil {
 		return err
 	}
 	<-ctx.Done()
@@ -84,12 +76,8 @@ func (s *server) do(ctx context.Context, job Job) error {
 }
 
 // run makes the calls from a moment on.
-func (s *server) run(ctx context.Context, load *traffic.Load, at time.Time) (a Answer, err error) {
+func run(ctx context.Context, load *traffic.Load, at time.Time) (a Answer, err error) {
 	_ = testbed.Wait(ctx, time.Until(at))
-	unfollow := traffic.Follow(load.Live, func(live traffic.Live) {
-		_ = s.say(line{Live: &live}) // if nobody reads the input has ended, too
-	})
-	defer unfollow()
 	began, used := time.Now(), testbed.OwnCPU()
 	a.Record, err = load.Run(ctx)
 	a.Took, a.Cores = time.Since(began), runtime.GOMAXPROCS(0)

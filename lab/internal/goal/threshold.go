@@ -146,9 +146,6 @@ func (t *Threshold) readName(name string) error {
 }
 
 func (t *Threshold) readQuantile(name string) error {
-	if want := usualName(name); want != "" {
-		return fmt.Errorf("%q is not known; it is %s here", name, want)
-	}
 	digits, is := strings.CutPrefix(name, "p")
 	if _, err := number(digits, ""); !is || err != nil {
 		return fmt.Errorf("%.40q is not a figure; want %s", name, allNames)
@@ -159,30 +156,6 @@ func (t *Threshold) readQuantile(name string) error {
 	}
 	t.name, t.share, t.unit = "p", share, Nanoseconds
 	return nil
-}
-
-// usualName returns what other load generators' name of a figure is here, or "".
-func usualName(name string) string {
-	if inside, is := strings.CutPrefix(name, "p("); is {
-		if digits, closed := strings.CutSuffix(inside, ")"); closed {
-			if _, err := number(digits, ""); err == nil {
-				return "p" + digits
-			}
-		}
-	}
-	switch strings.ToLower(name) {
-	case "avg", "average":
-		return "mean"
-	case "med", "median":
-		return "p50"
-	case "p100", "longest", "slowest":
-		return "max"
-	case "error", "error_rate", "failures":
-		return "errors"
-	case "rps", "qps", "throughput":
-		return "rate"
-	}
-	return ""
 }
 
 func (t *Threshold) readLimit(limit string) error {

@@ -345,7 +345,7 @@ func coursesOf(r *result.Run) []int {
 	return slices.Collect(maps.Values(at))
 }
 
-// course is a record without the workers and the latencies of each interval.
+// course is a record without the workers of each interval.
 func course(t *testing.T, folder, raw string) []byte {
 	t.Helper()
 	whole, err := result.ReadRecord(folder, &result.Block{Raw: raw})
@@ -353,7 +353,7 @@ func course(t *testing.T, folder, raw string) []byte {
 		t.Fatal(err)
 	}
 	for i := range whole.Timeline.Intervals {
-		whole.Timeline.Intervals[i].Workers, whole.Timeline.Intervals[i].Latencies = traffic.Shares{}, traffic.Coarse{}
+		whole.Timeline.Intervals[i].Workers = traffic.Shares{}
 	}
 	text, err := json.Marshal(whole)
 	if err != nil {

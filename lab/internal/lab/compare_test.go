@@ -24,13 +24,13 @@ func TestCompareRefused(t *testing.T) {
 		}
 		return path
 	}
-	load := write("load.json", `{"schema":"cabrank.lab.load/1"}`)
+	load := write("load.json", `{"schema":"cabrank.lab.load/2"}`)
 	broken := write("broken.json", `{"schema":`)
 	for _, tc := range []struct{ a, b, want string }{
 		{filepath.Join(dir, "none"), run, "none: no such file"},
 		{t.TempDir(), run, "run.json: no such file"},
 		{run, broken, "broken.json is no result of a run: unexpected end"},
-		{run, load, `load.json: schema "cabrank.lab.load/1": want cabrank.lab.run/1`},
+		{run, load, `load.json: schema "cabrank.lab.load/2": want cabrank.lab.run/1`},
 	} {
 		_, err := lab.Compare(tc.a, tc.b)
 		if err == nil || !strings.Contains(err.Error(), tc.want) || strings.Contains(err.Error(), "\n") {

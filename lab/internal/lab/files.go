@@ -24,7 +24,7 @@ type Result struct {
 }
 
 // ResultSchema names the keys of Result and what they mean.
-const ResultSchema = "cabrank.lab.load/1"
+const ResultSchema = "cabrank.lab.load/2"
 
 // Save writes the report and the result of a load into a folder. Files of the same names are
 // replaced; one that cannot be written leaves the old one.

@@ -1,10 +1,14 @@
 package lab
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
+	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
 	"google.golang.org/grpc/codes"
@@ -14,8 +18,7 @@ import (
 	"github.com/cabrank/cabrank/lab/internal/traffic"
 )
 
-// SocketLoad is a load on a server of WebSockets: calls of one function, or events that
-// are published to a channel.
+// SocketLoad is calls of one function over WebSockets.
 type SocketLoad struct {
 	// URL is "ws://HOST:PORT/PATH", or wss.
 	URL string
@@ -24,53 +27,8 @@ type SocketLoad struct {
 	URI, Args string
 	// Connections is how many sockets calls go over.
 	Connections int
-	// Channel is where events go, in the place of URI: whoever else publishes there is not
-	// counted. Size is the bytes of their arguments, Subscribers the sockets that get them;
-	// one more publishes.
-	Channel           string
-	Size, Subscribers int
 	// Client is how sockets are opened.
 	Client client.Options
-}
-
-// Prepare opens the sockets. What is called is not tried: nobody may serve it yet.
-//
-// Errors: one line that says what and where.
-func (l SocketLoad) Prepare(ctx context.Context) (*Prepared, error) {
-	if err := l.check(); err != nil {
-		return nil, err
-	}
-	address, _, _ := strings.Cut(l.URL, "?") // a query may have a token in it
-	p := &Prepared{what: l.URI, address: address}
-	if l.Channel == "" {
-		calls, err := newSocketCalls(ctx, l)
-		if err != nil {
-			return nil, err
-		}
-		p.client, p.how, p.close = calls, calls.String()+".", calls.Close
-		return p, nil
-	}
-	events, err := newSocketEvents(ctx, l)
-	if err != nil {
-		return nil, err
-	}
-	p.what = "channel " + l.Channel
-	p.client, p.how, p.close = events, events.String()+".", events.Close
-	return p, nil
-}
-
-func (l SocketLoad) check() error {
-	switch {
-	case (l.URI == "") == (l.Channel == ""):
-		return errors.New("what is the load? give one of --call URI and --channel NAME")
-	case l.Channel == "" && (l.Connections < 1 || l.Connections > mostSockets):
-		return fmt.Errorf("--connections %d: want 1 to %d", l.Connections, mostSockets)
-	case l.Channel != "" && (l.Subscribers < 1 || l.Subscribers > mostSockets):
-		return fmt.Errorf("--subscribers %d: want 1 to %d", l.Subscribers, mostSockets)
-	case l.Channel != "" && (l.Size < leastSize || l.Size > 1<<20):
-		return fmt.Errorf("--size %d: want %d to %d", l.Size, leastSize, 1<<20)
-	}
-	return nil
 }
 
 const (
@@ -78,38 +36,157 @@ const (
 	mostSockets = 10_000
 	// atATime is how many handshakes are under way together.
 	atATime = 32
+	// requestNumber is what stands for the number of a call.
+	requestNumber = "{{.RequestNumber}}"
 )
 
-// openSockets opens n sockets.
+// Prepare opens the sockets. The function is not tried: nobody may serve it yet.
 //
-// Errors: the first; then none is left open.
-func openSockets(ctx context.Context, url string, n int, o client.Options) ([]*client.Client, error) {
-	all := make([]*client.Client, n)
+// Errors: one line that says what and where.
+func (l SocketLoad) Prepare(ctx context.Context) (*Prepared, error) {
+	switch {
+	case l.URI == "":
+		return nil, errors.New("which function? give --call URI")
+	case l.Connections < 1 || l.Connections > mostSockets:
+		return nil, fmt.Errorf("--connections %d: want 1 to %d", l.Connections, mostSockets)
+	}
+	calls, err := newSocketCalls(ctx, l)
+	if err != nil {
+		return nil, err
+	}
+	address, _, _ := strings.Cut(l.URL, "?") // a query may have a token in it
+	return &Prepared{what: l.URI, address: address, client: calls, how: calls.String() + ".", close: calls.Close}, nil
+}
+
+// socketCalls calls one function.
+//
+// Life: newSocketCalls; calls; Close when all have ended.
+type socketCalls struct {
+	options SocketLoad
+	fixed   json.RawMessage // nil if each call has arguments of its own
+	sockets []*client.Client
+
+	sent, errors, expired, lost atomic.Int64
+}
+
+var (
+	_ traffic.Client  = (*socketCalls)(nil)
+	_ traffic.Dialer  = (*socketCalls)(nil)
+	_ traffic.Counter = (*socketCalls)(nil)
+)
+
+// newSocketCalls opens the sockets.
+//
+// Errors: one line, for arguments that cannot be, and a server that cannot be reached; then
+// no socket is left open.
+func newSocketCalls(ctx context.Context, o SocketLoad) (*socketCalls, error) {
+	c := &socketCalls{options: o, sockets: make([]*client.Client, o.Connections)}
+	filled := c.args(0)
+	if !json.Valid(filled) {
+		return nil, fmt.Errorf("the arguments %.80q are no JSON; a text has quotes of its own, such as '\"abc\"'", o.Args)
+	}
+	if bytes.Equal(filled, []byte(o.Args)) {
+		c.fixed = filled
+	}
 	opening, ctx := errgroup.WithContext(ctx)
 	opening.SetLimit(atATime)
-	for i := range all {
+	for i := range c.sockets {
 		opening.Go(func() (err error) {
-			all[i], err = client.Dial(ctx, url, o)
+			c.sockets[i], err = client.Dial(ctx, o.URL, o.Client)
 			return err
 		})
 	}
 	if err := opening.Wait(); err != nil {
-		closeSockets(all)
+		c.Close()
 		return nil, err
 	}
-	return all, nil
+	return c, nil
 }
 
-// closeSockets closes sockets, some at a time: each may wait for its server.
-func closeSockets(all []*client.Client) {
+// Close ends the sockets, some at a time: each may wait for its server.
+func (c *socketCalls) Close() {
 	var closing errgroup.Group
 	closing.SetLimit(atATime)
-	for _, c := range all {
-		if c != nil {
-			closing.Go(func() error { c.Close(); return nil })
+	for _, s := range c.sockets {
+		if s != nil {
+			closing.Go(func() error { s.Close(); return nil })
 		}
 	}
 	_ = closing.Wait() // closing has no error
+}
+
+func (c *socketCalls) args(number uint64) json.RawMessage {
+	if c.fixed != nil {
+		return c.fixed
+	}
+	return bytes.ReplaceAll([]byte(c.options.Args), []byte(requestNumber), strconv.AppendUint(nil, number, 10))
+}
+
+// Call makes one call.
+func (c *socketCalls) Call(ctx context.Context, call traffic.Call) traffic.Answer {
+	ctx, cancel := call.Bound(ctx)
+	defer cancel()
+	args := c.args(call.Number)
+	c.sent.Add(1)
+	result, err := c.sockets[call.Number%uint64(len(c.sockets))].Call(ctx, c.options.URI, args)
+	answer := traffic.Answer{Received: traffic.Volume{Messages: 1, Bytes: int64(len(result))}}
+	if err != nil {
+		c.count(err)
+		answer = socketFailure(err)
+	}
+	answer.Sent = traffic.Volume{Messages: 1, Bytes: int64(len(args))}
+	return answer
+}
+
+func (c *socketCalls) count(err error) {
+	_, isFunction := errors.AsType[*client.FunctionError](err)
+	_, isLost := errors.AsType[*client.DisconnectedError](err)
+	switch {
+	case isFunction:
+		c.errors.Add(1)
+	case isLost:
+		c.lost.Add(1)
+	case errors.Is(err, context.DeadlineExceeded):
+		c.expired.Add(1)
+	}
+}
+
+// Opened returns how many connections were opened so far.
+func (c *socketCalls) Opened() (n int64) {
+	for _, s := range c.sockets {
+		n += s.Stats().Connections
+	}
+	return n
+}
+
+// Counts returns the messages so far.
+func (c *socketCalls) Counts() []traffic.Count {
+	var sum client.Stats
+	for _, s := range c.sockets {
+		n := s.Stats()
+		sum.Acks += n.Acks
+		sum.Nacks += n.Nacks
+		sum.Results += n.Results
+		sum.Late += n.Late
+	}
+	return []traffic.Count{
+		{Name: "CALL", N: c.sent.Load()},
+		{Name: "ACK", N: sum.Acks},
+		{Name: "NACK", N: sum.Nacks},
+		{Name: "RES", N: sum.Results},
+		{Name: "of these, with an error", N: c.errors.Load()},
+		{Name: "EXP", N: c.expired.Load()},
+		{Name: "RES too late", N: sum.Late},
+		{Name: "lost with a connection", N: c.lost.Load()},
+	}
+}
+
+// String says how calls are made.
+func (c *socketCalls) String() string {
+	if len(c.sockets) == 1 {
+		return "one WebSocket, " + c.sockets[0].Protocol()
+	}
+	return fmt.Sprintf("%d WebSockets, %s", len(c.sockets), c.sockets[0].Protocol())
 }
 
 // socketFailure is the answer to a request that has ended with an error. Texts have no name and
@@ -140,11 +217,4 @@ func socketFailure(err error) traffic.Answer {
 		code, text = codes.Canceled, "given up at the end of the load"
 	}
 	return traffic.Answer{Code: uint32(code), Message: text}
-}
-
-func opened(all []*client.Client) (n int64) {
-	for _, c := range all {
-		n += c.Stats().Connections
-	}
-	return n
 }

@@ -12,7 +12,6 @@ import (
 	"github.com/cabrank/cabrank/client"
 	"github.com/cabrank/cabrank/internal/broker"
 	"github.com/cabrank/cabrank/internal/socket"
-	"github.com/cabrank/cabrank/internal/testkit"
 	"github.com/cabrank/cabrank/lab/internal/traffic"
 )
 
@@ -88,37 +87,4 @@ func TestCalls(t *testing.T) {
 	if _, err := newSocketCalls(t.Context(), SocketLoad{URL: "ws://127.0.0.1:1/", URI: "f", Args: "1", Connections: 50}); err == nil || !strings.Contains(err.Error(), "refused") {
 		t.Errorf("got %v", err)
 	}
-}
-
-// An event is answered when all have it.
-func TestEvents(t *testing.T) {
-	url := serve(t)
-	e, err := newSocketEvents(t.Context(), SocketLoad{URL: url, Channel: "c", Subscribers: 5, Size: 200})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer e.Close()
-	other, err := client.Dial(t.Context(), url, client.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer other.Close()
-	for _, foreign := range []any{"x", published{Run: "other", Number: 7}} {
-		if err := other.Publish(t.Context(), "c", foreign); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for range 3 {
-		a := e.Call(t.Context(), traffic.Call{Due: time.Now()})
-		if a.Code != 0 || a.Received.Messages != 5 || a.Received.Bytes != 5*a.Sent.Bytes || a.Sent.Bytes < 195 || a.Sent.Bytes > 205 || a.First.IsZero() {
-			t.Errorf("got %+v", a)
-		}
-	}
-	// One that was sent before, by a server that mixes up the order.
-	if err := other.Publish(t.Context(), "c", published{Run: e.run, Number: 0}); err != nil {
-		t.Fatal(err)
-	}
-	testkit.Eventually(t, 30*time.Second, "all to be counted", func() bool {
-		return counts(e) == "PUB 3, ACK 3, EVNT to all subscribers 20, EVNT due to them 15, EVNT out of order 5"
-	})
 }

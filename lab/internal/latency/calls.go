@@ -25,19 +25,19 @@ type Calls struct {
 	Answered *Histogram `json:"answered"`
 	// Failed are all others, with the time after which they failed.
 	Failed *Histogram `json:"failed"`
-	// Codes counts the failed ones by status.
-	Codes Codes `json:"codes"`
+	// Codes counts the failed ones by the status code of gRPC, 1 to 16.
+	Codes map[uint32]int64 `json:"codes"`
 }
 
 // NewCalls returns an account of no calls.
-func NewCalls() *Calls { return &Calls{Answered: New(), Failed: New()} }
+func NewCalls() *Calls { return &Calls{Answered: New(), Failed: New(), Codes: map[uint32]int64{}} }
 
 // Answer counts a call that was answered after d. It does not allocate.
 func (c *Calls) Answer(d time.Duration) { c.Answered.Record(d) }
 
 // Fail counts a call that failed after d with a status code of gRPC. A code
 // that is none of a failure (0, or above 16) counts as UNKNOWN (2), as gRPC
-// has it; it is returned. It does not allocate.
+// has it; it is returned.
 func (c *Calls) Fail(code uint32, d time.Duration) (counted uint32) {
 	if code == 0 || code > mostCode {
 		code = unknown
@@ -72,52 +72,18 @@ func (c *Calls) UnmarshalJSON(data []byte) error {
 	if read.Answered == nil || read.Failed == nil {
 		return fmt.Errorf("calls: a histogram of answered or failed calls is missing")
 	}
-	if sum := read.Codes.sum(); sum != read.Failed.Count() {
+	sum, codes := int64(0), map[uint32]int64{}
+	for code, n := range read.Codes {
+		if code < 1 || code > mostCode || n < 1 {
+			return fmt.Errorf("calls: %d failed with status %d: status is 1 to %d", n, code, mostCode)
+		}
+		codes[code] = n
+		sum += n
+	}
+	if sum != read.Failed.Count() {
 		return fmt.Errorf("calls: %d failed, but the codes are those of %d", read.Failed.Count(), sum)
 	}
+	read.Codes = codes
 	*c = Calls(read)
 	return nil
-}
-
-// Codes counts failures by the status code of gRPC, 1 to 16; the place of OK
-// stays empty. In JSON it is an object from code to count, without the codes
-// that did not occur: {"4":12,"14":3}.
-type Codes [mostCode + 1]int64
-
-// MarshalJSON writes the codes that occurred.
-func (c Codes) MarshalJSON() ([]byte, error) {
-	seen := map[int]int64{}
-	for code, n := range c {
-		if n != 0 {
-			seen[code] = n
-		}
-	}
-	return json.Marshal(seen)
-}
-
-// UnmarshalJSON reads what MarshalJSON has written.
-//
-// Errors: one line, for a code that is none of a failure and a count that is
-// not above zero.
-func (c *Codes) UnmarshalJSON(data []byte) error {
-	var seen map[int]int64
-	if err := json.Unmarshal(data, &seen); err != nil {
-		return err
-	}
-	var read Codes
-	for code, n := range seen {
-		if code < 1 || code > mostCode || n < 1 || n > mostCalls {
-			return fmt.Errorf("codes: %d calls with status %d: status is 1 to %d, calls 1 to 2^53", n, code, mostCode)
-		}
-		read[code] = n
-	}
-	*c = read
-	return nil
-}
-
-func (c *Codes) sum() (n int64) {
-	for _, of := range c {
-		n += of
-	}
-	return n
 }

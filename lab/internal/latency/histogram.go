@@ -48,6 +48,9 @@ func (h *Histogram) Merge(other *Histogram) {
 	_ = h.hdr.Merge(other.hdr)
 }
 
+// Reset forgets all durations.
+func (h *Histogram) Reset() { h.hdr.Reset() }
+
 // Count returns how many durations were recorded.
 func (h *Histogram) Count() int64 { return h.hdr.TotalCount() }
 

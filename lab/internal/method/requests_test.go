@@ -401,3 +401,17 @@ func TestRequestsRefuseCounts(t *testing.T) {
 	_, err = kinds(t, "Unary").Requests(method.Data{Name: "f.json", Text: []byte(many)})
 	wantLine(t, "too many", err, "f.json:1:1: a request with more than 10000 placeholders")
 }
+
+// A value between the least and the greatest that makes no request leaves a call without one.
+func TestRequestsThatCannotBe(t *testing.T) {
+	r := requests(t, kinds(t, "Unary"), `{"by_name": {"{{randomInt 0 9}}": 1, "5": 2}}`)
+	none := 0
+	for n := range uint64(200) {
+		if r.Messages(n) == nil {
+			none++
+		}
+	}
+	if none < 5 || none > 60 {
+		t.Errorf("%d of 200 calls have none, want one in nine", none)
+	}
+}

@@ -119,7 +119,6 @@ func (t Two) Document() Document {
 		Heading: "Figures", Tables: figureTables(columns(t.A.Columns), t.common(), cellsOf(t.A), cellsOf(t.B)),
 		Text: []string{"Medians of the blocks, A → B. They are shown, and not tested. With a star all of the blocks are marked and not judged."},
 	})
-	d.add(Section{Heading: "By load", Pictures: t.byLoad(), Text: []string{"Each point is the median of the blocks, and the bar beside it goes from the lowest to the highest."}})
 	d.add(Section{Heading: "How it was measured", Text: []string{"docs/lab-method.md explains the method, docs/lab-run.md what two runs can tell."}, Files: []File{{"The scenario of both", t.A.Text}}})
 	return d
 }
@@ -136,23 +135,6 @@ func whatRan(name string, r *result.Run) string {
 
 func (t Two) arms(arm string) []armOf {
 	return []armOf{{Key{"B", accent, false}, arm, cellsOf(t.B)}, {Key{"A", gray, false}, arm, cellsOf(t.A)}}
-}
-
-// byLoad has A and B of one arm over the loads.
-func (t Two) byLoad() (pictures []*Picture) {
-	both := Run{Result: t.A}
-	series, _ := both.series()
-	for _, loads := range series {
-		for _, arm := range both.drawOrder() {
-			for _, name := range []string{"errors", tailFigure(cellsOf(t.A), "")} {
-				p := byLoad(fmt.Sprintf("%s: %s by load", arm, figureName(name)), loads, name, t.arms(arm))
-				if p != nil && len(pictures) < mostShares {
-					pictures = append(pictures, p)
-				}
-			}
-		}
-	}
-	return pictures
 }
 
 // Findings are what a comparison came to, for JSON.

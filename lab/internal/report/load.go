@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 	"strings"
 	"time"
@@ -53,9 +52,6 @@ func (l Load) Document() Document {
 	over := []*Picture{l.course()}
 	if d.Picture == nil {
 		d.Picture, over = over[0], nil
-	}
-	if r.Calls.Answered.Count() > 0 {
-		over = append(over, l.latencies())
 	}
 	d.add(Section{Heading: "Thresholds", Tables: []Table{l.thresholds()}})
 	d.add(Section{Heading: "Latency", Text: []string{l.latencyText()}, Tables: []Table{l.quantiles()}})
@@ -130,30 +126,6 @@ func (l Load) losses(lost int64) string {
 		}
 	}
 	return fmt.Sprintf("%s had no answer, %s of those due: %s.", calls(lost), percent(r.FailedShare()), strings.Join(parts, ", "))
-}
-
-func (l Load) latencies() *Picture {
-	of := &l.Record.Timeline
-	var highest, middle time.Duration
-	p99, p50 := line{Key: Key{Label: "p99", Pen: accent}}, line{Key: Key{Label: "p50", Pen: gray}}
-	for i := range of.Intervals {
-		at, c := (time.Duration(i)*of.Step + of.Step/2).Seconds(), &of.Intervals[i].Latencies
-		if c.Count() == 0 {
-			p99.add(at, math.NaN())
-			p50.add(at, math.NaN())
-			continue
-		}
-		highest, middle = max(highest, c.Quantile(0.99)), max(middle, c.Quantile(0.5))
-		p99.add(at, c.Quantile(0.99).Seconds())
-		p50.add(at, c.Quantile(0.5).Seconds())
-	}
-	each := "each second"
-	if of.Step != time.Second {
-		each = "each " + span(of.Step)
-	}
-	title := fmt.Sprintf("p99 of %s is %s at most, p50 %s", each, span(highest), span(middle))
-	p := Picture{Title: besideErrors(title, "p99", l.Record.FailedShare())}
-	return p.lines(timeAxis(l.Record.Counted), linear("latency of answered calls", highest.Seconds(), axisName("p99")), []line{p50, p99})
 }
 
 // course is what was answered over time, and what was not; nil if it was a moment.

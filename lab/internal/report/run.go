@@ -38,7 +38,7 @@ func (r Run) Document() Document {
 	d.add(Section{Heading: "Over time", Text: []string{courseText}, Pictures: raw.courses})
 	d.add(Section{Heading: "Share of each worker", Text: []string{sharesText}, Pictures: append(raw.shares, r.pictures(all, "spread")...)})
 	costs := append(r.pictures(all, "cpu_all", "connections"), r.cost(all))
-	d.add(Section{Heading: "Cost", Text: []string{costText}, Pictures: costs, Tables: []Table{r.processTable(all)}})
+	d.add(Section{Heading: "Cost", Text: []string{costText}, Pictures: costs})
 	d.add(Section{Heading: "Not judged", Text: []string{markedText}, Tables: []Table{r.markTable()}})
 	if len(raw.missing) > 0 {
 		d.Sections = append(d.Sections, Section{Heading: "Not shown", Text: raw.missing})

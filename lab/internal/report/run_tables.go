@@ -114,92 +114,12 @@ func (r Run) errorTable(all cells) Table {
 	return t
 }
 
-func (r Run) processTable(all cells) Table {
-	t := Table{
-		Title: "Processes: cores in use, most memory and throttling", PageOnly: true,
-		Columns: columnsOf("load", "arm", "processes", "#cores in use", "#of", "#memory", "#throttled", "#for"),
-	}
-	for _, key := range keysOf(r.Result, all, all) {
-		var kinds []string
-		for _, b := range all[key] {
-			for _, p := range b.Processes {
-				if !slices.Contains(kinds, p.Kind()) {
-					kinds = append(kinds, p.Kind())
-				}
-			}
-		}
-		for _, kind := range kinds {
-			t.Add(append([]string{key.load, key.arm}, useOf(all[key], kind)...)...)
-		}
-	}
-	return t
-}
-
-// useOf is what all processes of a kind have used over some blocks: the most that there
-// were, cores on average, their quota, the most memory, and throttling.
-func useOf(blocks []*result.Block, kind string) []string {
-	var cpu, length, held time.Duration
-	var memory, throttled int64
-	processes, quota := 0, 0.0
-	for _, b := range blocks {
-		n, bytes, cores, limited := 0, int64(0), 0.0, true
-		for _, p := range b.Processes {
-			if p.Kind() == kind {
-				n, bytes, cores = n+1, bytes+max(p.RSS, p.PeakRSS), cores+p.Quota
-				cpu, held, throttled = cpu+p.CPU, held+p.ThrottledFor, throttled+p.Throttled
-				limited = limited && p.Quota > 0
-			}
-		}
-		if limited {
-			quota = max(quota, cores)
-		}
-		processes, memory, length = max(processes, n), max(memory, bytes), length+b.Took
-	}
-	cells := []string{plural(processes, kind), fmt.Sprintf("%.2f", cpu.Seconds()/max(length.Seconds(), 1e-9)), "all", bytesText(float64(memory)), "", ""}
-	if quota > 0 {
-		cells[2] = fmt.Sprintf("%.2f", quota)
-	}
-	if throttled > 0 {
-		cells[4], cells[5] = count(throttled)+" times", span(held)
-	}
-	return cells
-}
-
 func (r Run) markTable() Table {
 	t := Table{Columns: columnsOf("load", "arm", "#round", "why")}
 	for i := range r.Result.Blocks {
 		if b := &r.Result.Blocks[i]; !b.Judged() {
 			t.Add(b.Load, b.Arm, fmt.Sprint(b.Round), strings.Join(b.Marks, "; "))
 		}
-	}
-	return t
-}
-
-// mostRows bounds the table of all blocks; run.json has every one.
-const mostRows = 500
-
-func (r Run) blockTable() Table {
-	names := []string{"p50", "p95", "p99", "total", "errors", "rate", "cpu_all", "recovery"}
-	t := Table{Title: "All blocks in the order in which they ran", Columns: columnsOf("#round", "load", "arm"), PageOnly: true}
-	for _, name := range names {
-		t.Columns = append(t.Columns, Column{Name: figureName(name), Number: true})
-	}
-	t.Columns = append(t.Columns, columnsOf("#cores of others", "judged")...)
-	for i := range r.Result.Blocks {
-		b := &r.Result.Blocks[i]
-		if i == mostRows {
-			t.Title += fmt.Sprintf(", the first %s of %s", count(mostRows), count(int64(len(r.Result.Blocks))))
-			break
-		}
-		row := []string{fmt.Sprint(b.Round), b.Load, b.Arm}
-		for _, name := range names {
-			row = append(row, figureText(name, b.Figure(name)))
-		}
-		judged := "yes"
-		if !b.Judged() {
-			judged = "no"
-		}
-		t.Add(append(row, fmt.Sprintf("%.2f", b.Noise), judged)...)
 	}
 	return t
 }
@@ -226,7 +146,7 @@ func (r Run) method() Section {
 	return Section{
 		Heading: "How it was measured",
 		Text:    slices.Concat([]string{methodText}, run.Machine, run.Notes),
-		Tables:  []Table{t, arms, loads, r.blockTable()},
+		Tables:  []Table{t, arms, loads},
 		Files:   []File{{"The scenario, to repeat it", run.Text}},
 	}
 }

@@ -43,7 +43,7 @@ const (
 // Environ is what is added to an environment: NAME=value, sorted. A file has NAME: value.
 type Environ []string
 
-// Workers are the workers of an arm, all alike but for Slow.
+// Workers are the workers of an arm, all alike.
 type Workers struct {
 	// Program runs, or Command in Dir: words with {port}, {host}, {addr}, {slots},
 	// {threads} (as many), {worker} and {index} in them, as `cabrank run` fills them in.
@@ -64,22 +64,10 @@ type Workers struct {
 	// CPU is the quota of each in cores, before it is scaled to the machine; 0 is none.
 	CPU float64 `key:"cpu" range:"0..1000"`
 	Env Environ `key:"env"`
-	// Lag is how long a slot is taken after its answer.
-	Lag time.Duration `key:"lag" range:"0s..1h"`
 	// Cores are those that all of them run on, as taskset counts; empty: all.
 	Cores string `key:"cores"`
 	// MaxAge is how old connections get before the worker ends them; 0 is no limit.
 	MaxAge time.Duration `key:"max_age" range:"0s..24h"`
-	// Slow is a worker that is slower than the others.
-	Slow Slow `key:"slow"`
-}
-
-// Slow makes a worker slower: a call takes its time, By longer, Times as long.
-// It is for the program "worker".
-type Slow struct {
-	Worker int           `key:"worker" range:"1..100"`  // 1 is the first; 0 is none
-	By     time.Duration `key:"by" range:"0s..24h"`     // 0 adds nothing
-	Times  float64       `key:"times" range:"1..10000"` // 1 is as it was
 }
 
 // FrontKind is what stands between clients and workers.

@@ -82,20 +82,11 @@ func (w *Workers) UnmarshalStrict(n strictyaml.Node) {
 	case program:
 		w.Command = nil
 	case command:
-		w.Program, w.MaxAge, w.Slow, w.Try, w.Install = ProgramNone, 0, Slow{}, nil, ""
+		w.Program, w.MaxAge, w.Try, w.Install = ProgramNone, 0, nil, ""
 	}
 	n.Decode((*plain)(w))
 	if w.Slots > 0 && w.Full == FullUnlimited && !n.Get("full").Given() {
 		w.Full = FullQueue
-	}
-}
-
-// UnmarshalStrict reads how one is slower.
-func (s *Slow) UnmarshalStrict(n strictyaml.Node) {
-	type plain Slow
-	*s = Slow{Worker: 1, Times: 1}
-	if n.Decode((*plain)(s)) && s.By == 0 && s.Times == 1 {
-		n.Fault("", "how slow?", "by, such as 200ms, or times, such as 10")
 	}
 }
 
@@ -141,10 +132,8 @@ func (a *Arm) check(s *Scenario) error {
 		return errors.New("its command is empty")
 	case (len(w.Try) > 0) != (w.Install != ""):
 		return errors.New("try is a command, and install says what to do where it fails: give both or none")
-	case w.Program != ProgramWorker && (w.MaxAge > 0 || w.Lag > 0 || w.Slow.Worker > 0):
-		return fmt.Errorf("max_age, lag and slow are for program: %s", ProgramWorker)
-	case w.Slow.Worker > w.Count:
-		return fmt.Errorf("worker %d is slow, and there are %d", w.Slow.Worker, w.Count)
+	case w.Program != ProgramWorker && w.MaxAge > 0:
+		return fmt.Errorf("max_age is for program: %s", ProgramWorker)
 	case w.Full != FullUnlimited && w.Slots == 0:
 		return fmt.Errorf("full: %s is for workers with slots; give slots", w.Full)
 	case http && len(a.Gateway.Command) == 0:
@@ -278,9 +267,6 @@ func (l *Load) checkWorkers(s *Scenario) error {
 			if e.Do == DoSlow && w.Program != ProgramWorker {
 				return fmt.Errorf("%s at %v: arm %q does not have program: %s", e.Do, e.At, s.Arms[i].Name, ProgramWorker)
 			}
-		}
-		if w.Slow.Worker > count {
-			return fmt.Errorf("worker %d of arm %q is slow, and there are %d", w.Slow.Worker, s.Arms[i].Name, count)
 		}
 	}
 	return nil

@@ -64,7 +64,8 @@ type Event struct {
 	Worker int `key:"worker" range:"1..100" word:"all=0"`
 	// For is how long; for stop, slow and burst.
 	For time.Duration `key:"for" range:"0s..24h"`
-	// By and Times are how much slower: see Slow.
+	// By and Times are how much slower workers of the program "worker" are: a call takes
+	// its time, By longer, Times as long. 0 and 1 leave it as it was.
 	By    time.Duration `key:"by" range:"0s..24h"`
 	Times float64       `key:"times" range:"1..10000"`
 	// More is what a burst adds: calls per second, or callers.

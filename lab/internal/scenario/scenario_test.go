@@ -34,7 +34,7 @@ workers:
   full: refuse
   cpu: 0.25
   env: {B: 2, A: one}
-  slow: {worker: 2, by: 200ms}
+  max_age: 1m
 front: dns
 client: {connections: round-robin, processes: 2, dns_interval: 1s}
 arms:
@@ -98,7 +98,7 @@ func TestParse(t *testing.T) {
 	}
 	a := s.Arms[0]
 	if a.Workers.Count != 3 || a.Workers.Slots != 5 || a.Workers.Full != FullRefuse || a.Workers.CPU != 0.25 ||
-		!slices.Equal(a.Workers.Env, []string{"A=one", "B=2"}) || a.Workers.Slow != (Slow{Worker: 2, By: 200 * time.Millisecond, Times: 1}) {
+		!slices.Equal(a.Workers.Env, []string{"A=one", "B=2"}) || a.Workers.MaxAge != time.Minute {
 		t.Errorf("the first arm: %+v", a)
 	}
 	if a.Client != (Client{Connections: caller.RoundRobin, Processes: 2, DNSInterval: time.Second}) || a.Front.Kind != FrontDNS {
@@ -187,10 +187,9 @@ func TestFaults(t *testing.T) {
 		{`quick: {stages: "1s:30"}`, `quick: {stages: "1s:x"}`, `x.yml:63: loads[4].quick: with --quick: load "stages 1s:x": stages "1s:x": "x" is not a number of callers`},
 		{"max_in_flight: 50", "max_in_flight: 50\n    name: y", `x.yml:40: loads[1].name: is set twice, first on line 36`},
 		{"    optional: true", "    optional: maybe", `x.yml:30: arms[2].optional: "maybe" is neither true nor false; allowed: true or false`},
-		{"dir: examples", "max_age: 1s", `arm "other": max_age, lag and slow are for program: worker`},
+		{"dir: examples", "max_age: 1s", `arm "other": max_age is for program: worker`},
 		{"kind: cabrank", "kind: nginx", `arms[2].front: starts, flags and env are for the front cabrank, not for nginx`},
 		{"kind: cabrank", "kind: dns", `arms[2].front.policy: the front dns has no policies to choose from`},
-		{"slow: {worker: 2, by: 200ms}", "slow: {worker: 4, by: 200ms}", `arm "as it is": worker 4 is slow, and there are 3`},
 		{"  slots: 5", "  slots: 0", `full: refuse is for workers with slots; give slots`},
 		{`metadata: ["a: b"]`, "metadata: [{a: b}]", `x.yml:10: metadata[1]: is a list or has keys; allowed: text`},
 		{"seed: 7", "seed: 7\n\tx: 1", `x.yml:12: is not valid YAML, here or above`},

@@ -9,9 +9,10 @@ import (
 	"time"
 
 	"github.com/cabrank/cabrank/internal/testkit/alarm"
+	"github.com/cabrank/cabrank/lab/internal/latency"
 )
 
-// mostTallies bounds the memory of the tallies, 1.5 MB each. With four of them a
+// mostTallies bounds the memory of the tallies, 2 MB each. With four of them a
 // hundred thousand calls per second seldom meet at a lock.
 const mostTallies = 4
 
@@ -212,7 +213,7 @@ type Live struct {
 	// PerSecond is how many answers came in each second of the last whole
 	// interval of the timeline; 0 before there is one.
 	PerSecond float64
-	// P50 and P99 are those of the answers that came in it, to 6 %.
+	// P50 and P99 are those of the answers that came in it.
 	P50, P99 time.Duration
 }
 
@@ -226,12 +227,12 @@ func (l *Load) Live() Live {
 	live.Elapsed = l.now()
 	counted := live.Elapsed - l.plan.Warmup
 	live.Warmup = counted < 0
-	var last Coarse
+	last := latency.New()
 	for _, t := range l.tallies {
-		t.add(&live, &last, counted)
+		t.add(&live, last, counted)
 	}
 	live.PerSecond = float64(last.Count()) / l.tallies[0].record.Timeline.Step.Seconds()
-	live.P50, live.P99 = last.Quantile(0.5), last.Quantile(0.99)
+	live.P50, live.P99 = last.At(0.5), last.At(0.99)
 	return live
 }
 
@@ -258,7 +259,7 @@ func Follow(live func() Live, tell func(Live)) (end func()) {
 }
 
 // add adds what one tally knows, and the answers that came to it in the last whole interval.
-func (t *tally) add(live *Live, last *Coarse, counted time.Duration) {
+func (t *tally) add(live *Live, last *latency.Histogram, counted time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	r := t.record
@@ -266,6 +267,6 @@ func (t *tally) add(live *Live, last *Coarse, counted time.Duration) {
 	live.Failed += r.Calls.Failed.Count()
 	live.Unsent += r.Unsent.Full + r.Unsent.Late
 	if i := int(counted/r.Timeline.Step) - 1; i >= 0 && t.came[i%len(t.came)].interval == i {
-		last.merge(&t.came[i%len(t.came)].took)
+		last.Merge(t.came[i%len(t.came)].took)
 	}
 }

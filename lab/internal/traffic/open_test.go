@@ -36,10 +36,6 @@ func TestPausedServerGivesTheP99OfArithmetic(t *testing.T) {
 	if pause.Due != 500 || pause.Answered != 500 || pause.Came != 0 || behind.Came < 990 {
 		t.Errorf("the pause: %+v, the second behind: %+v", pause, behind)
 	}
-	near(t, "p50 of the pause", pause.Latencies.Quantile(0.5).Seconds(), 0.5, 0.07)
-	if quiet := r.Timeline.Intervals[5].Latencies.Quantile(0.99); quiet > 1100*time.Microsecond {
-		t.Errorf("p99 before the pause: %v", quiet)
-	}
 	if r.MostUnderWay < 500 || r.MostUnderWay > 502 {
 		t.Errorf("%d calls under way", r.MostUnderWay)
 	}

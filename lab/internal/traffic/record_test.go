@@ -1,7 +1,6 @@
 package traffic
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -9,8 +8,6 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/cabrank/cabrank/lab/internal/latency"
 )
 
 // colourful is a client with answers of all kinds, by the number of the call.
@@ -107,7 +104,6 @@ func TestRecordRefused(t *testing.T) {
 		{`"due":10,"calls"`, `"due":11,"calls"`, "record: 11 calls were due, and 10 are in it"},
 		{`"full":0`, `"full":1`, "record: 1 calls are unsent, with the ages of 0"},
 		{`"open":"`, `"ajar":"`, "record: calls, ages, open calls, first messages, lag or workers are missing"},
-		{`"latencies":[[`, `"latencies":[[-1,5],[`, "timeline: 5 calls of -1 ns: want 1 to 2^53 calls of 0 ns to an hour"},
 	} {
 		var r Record
 		err := json.Unmarshal([]byte(strings.Replace(good, tc.old, tc.new, 1)), &r)
@@ -185,29 +181,6 @@ func TestVariation(t *testing.T) {
 		if got := tc.shares.Variation(tc.workers); got < tc.want-1e-9 || got > tc.want+1e-9 {
 			t.Errorf("%v of %d: %v, want %v", tc.shares, tc.workers, got, tc.want)
 		}
-	}
-}
-
-func TestCoarse(t *testing.T) {
-	var c, other Coarse
-	if c.Quantile(0.5) != 0 || c.Count() != 0 {
-		t.Error("something in nothing")
-	}
-	for i := range 1000 {
-		c.record(time.Duration(i+1)*time.Millisecond, 1)
-	}
-	for _, share := range []float64{0.5, 0.9, 0.99} {
-		if got := c.Quantile(share).Seconds(); got < share || got > share*1.063 {
-			t.Errorf("p%v is %v", 100*share, got)
-		}
-	}
-	c.record(-1, 1)
-	c.record(2*latency.Bound, 1)
-	other.merge(&c)
-	a, _ := json.Marshal(c)
-	b, _ := json.Marshal(other)
-	if !bytes.Equal(a, b) || other.Count() != 1002 || other.Quantile(1) != latency.Bound {
-		t.Errorf("%s\nmerged %s", a, b)
 	}
 }
 

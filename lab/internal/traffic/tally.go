@@ -3,6 +3,8 @@ package traffic
 import (
 	"sync"
 	"time"
+
+	"github.com/cabrank/cabrank/lab/internal/latency"
 )
 
 // tally records the calls of some of the goroutines. There are a few of them, so that
@@ -23,11 +25,15 @@ type tally struct {
 // recent are the latencies of the answers that came in an interval.
 type recent struct {
 	interval int
-	took     Coarse
+	took     *latency.Histogram
 }
 
 func newTally(p Plan) *tally {
-	return &tally{from: p.Warmup, until: p.Length(), record: newRecord(p), failures: failures{}}
+	t := &tally{from: p.Warmup, until: p.Length(), record: newRecord(p), failures: failures{}}
+	for i := range t.came {
+		t.came[i].took = latency.New()
+	}
+	return t
 }
 
 // stopAt says when calls have ceased to start.
@@ -58,10 +64,11 @@ func (t *tally) end(e *ended) {
 		i := int((e.ended - t.from) / r.Timeline.Step)
 		slot := &t.came[i%len(t.came)]
 		if slot.interval < i {
-			*slot = recent{interval: i}
+			slot.interval = i
+			slot.took.Reset()
 		}
 		if slot.interval == i {
-			slot.took.record(e.ended-e.Due, 1)
+			slot.took.Record(e.ended - e.Due)
 		}
 	}
 	if !e.Counted {
@@ -77,7 +84,6 @@ func (t *tally) end(e *ended) {
 	case answered:
 		r.Calls.Answer(took)
 		interval.Answered++
-		interval.Latencies.record(took, 1)
 	default:
 		t.failures.add(r.Calls.Fail(e.answer.Code, took), e.answer.Message, 1)
 		interval.Failed++

@@ -29,7 +29,7 @@ func (t *trial) block(ctx context.Context, i int) error {
 	p := Progress{Block: i + 1, Blocks: len(t.cells), Arm: c.arm.Name, Load: c.load.Name, Round: c.round, Left: t.left(i)}
 	t.tell(p)
 	b := result.Block{Arm: c.arm.Name, Load: c.load.Name, Round: c.round, Order: c.order, Seed: c.seed, Began: time.Now()}
-	record, err := t.measure(ctx, c, &b, p)
+	record, err := t.measure(ctx, c, &b)
 	if err != nil {
 		return err
 	}
@@ -50,7 +50,7 @@ func (t *trial) tell(p Progress) {
 	}
 }
 
-func (t *trial) measure(ctx context.Context, c *cell, b *result.Block, p Progress) (*traffic.Record, error) {
+func (t *trial) measure(ctx context.Context, c *cell, b *result.Block) (*traffic.Record, error) {
 	plan, err := c.load.Plan(c.seed)
 	if err != nil {
 		return nil, err
@@ -78,10 +78,7 @@ func (t *trial) measure(ctx context.Context, c *cell, b *result.Block, p Progres
 	}
 	at := time.Now().Add(headStart)
 	undisturb := disturb(ctx, stand, c.load.Events, at.Add(plan.Warmup))
-	record, busy, err := crew.run(ctx, at, func(live traffic.Live) {
-		p.Live, p.Left = live, t.left(p.Block)+max(0, c.load.Expected()-live.Elapsed)
-		t.tell(p)
-	})
+	record, busy, err := crew.run(ctx, at)
 	b.Events = undisturb()
 	if err != nil {
 		return nil, err

@@ -24,8 +24,6 @@ type Generator interface { //nolint:interfacebloat // the life of a process
 	Begin(at time.Time)
 	// Stop has no more calls start.
 	Stop()
-	// Live is how it goes.
-	Live() traffic.Live
 	// Wait returns what it has come to.
 	Wait() (*agent.Answer, error)
 	// Close ends it.
@@ -86,11 +84,10 @@ func pinned(cores string, command []string) []string {
 
 // run has all of them begin at a moment, and merges what they come to. busy is the share
 // of the cores that they have used together.
-func (c *crew) run(ctx context.Context, at time.Time, watch func(traffic.Live)) (whole *traffic.Record, busy float64, err error) {
+func (c *crew) run(ctx context.Context, at time.Time) (whole *traffic.Record, busy float64, err error) {
 	unwatch := context.AfterFunc(ctx, func() { c.each(Generator.Stop) })
 	defer unwatch()
 	c.each(func(g Generator) { g.Begin(at) })
-	unfollow := traffic.Follow(c.live, watch)
 	answers := make([]*agent.Answer, len(c.all))
 	var waiting errgroup.Group
 	for i, p := range c.all {
@@ -99,9 +96,7 @@ func (c *crew) run(ctx context.Context, at time.Time, watch func(traffic.Live)) 
 			return err
 		})
 	}
-	err = waiting.Wait()
-	unfollow()
-	if err != nil {
+	if err := waiting.Wait(); err != nil {
 		return nil, 0, err
 	}
 	for i, a := range answers {
@@ -118,22 +113,6 @@ func (c *crew) run(ctx context.Context, at time.Time, watch func(traffic.Live)) 
 		}
 	}
 	return whole, busy, nil
-}
-
-// live is how all of them go: sums, and the slowest quantiles.
-func (c *crew) live() (sum traffic.Live) {
-	for _, p := range c.all {
-		l := p.Live()
-		sum.Elapsed, sum.Length = max(sum.Elapsed, l.Elapsed), max(sum.Length, l.Length)
-		sum.Warmup = sum.Warmup || l.Warmup
-		sum.Answered += l.Answered
-		sum.Failed += l.Failed
-		sum.Unsent += l.Unsent
-		sum.UnderWay += l.UnderWay
-		sum.PerSecond += l.PerSecond
-		sum.P50, sum.P99 = max(sum.P50, l.P50), max(sum.P99, l.P99)
-	}
-	return sum
 }
 
 func (c *crew) each(do func(Generator)) {

@@ -22,7 +22,7 @@ func (t *trial) against(c *cell, plan traffic.Plan, b *result.Block, r *traffic.
 	w := c.arm.Workers
 	slots := w.Slots * workersAt(c.arm, c.load)
 	method, data, _ := t.Scenario.CallAt(c.load)
-	if method != workMethod || w.Program != scenario.ProgramWorker || w.Slow.Worker > 0 || len(c.load.Events) > 0 {
+	if method != workMethod || w.Program != scenario.ProgramWorker || len(c.load.Events) > 0 {
 		return
 	}
 	times, err := timesOf(data, plan.Seed)

@@ -93,31 +93,13 @@ func command(lab string, w scenario.Workers, load *scenario.Load, number int) []
 		lab, "worker", "--listen", "{addr}", "--name", "{worker}",
 		"--slots", fmt.Sprint(w.Slots), "--full", string(w.Full),
 	}
-	if w.Lag > 0 {
-		c = append(c, "--lag", w.Lag.String())
-	}
 	if w.MaxAge > 0 {
 		c = append(c, "--max-age", w.MaxAge.String())
 	}
-	slow, from := slowness(w, load, number)
-	if slow.Worker > 0 {
-		c = append(c, "--slow-by", slow.By.String(), "--slow-times", fmt.Sprint(slow.Times))
-	}
-	if from {
-		c = append(c, "--slow")
-	}
-	return c
-}
-
-// slowness is how slow a worker is when it is slow, and whether it is from the beginning.
-func slowness(w scenario.Workers, load *scenario.Load, number int) (slow scenario.Slow, from bool) {
-	if w.Slow.Worker == number {
-		return w.Slow, true
-	}
 	for _, e := range load.Events {
 		if e.Do == scenario.DoSlow && (e.Worker == 0 || e.Worker == number) {
-			return scenario.Slow{Worker: number, By: e.By, Times: e.Times}, false
+			return append(c, "--slow-by", e.By.String(), "--slow-times", fmt.Sprint(e.Times))
 		}
 	}
-	return slow, false
+	return c
 }

@@ -15,7 +15,6 @@ import (
 	"github.com/cabrank/cabrank/lab/internal/scenario"
 	"github.com/cabrank/cabrank/lab/internal/stats"
 	"github.com/cabrank/cabrank/lab/internal/testbed"
-	"github.com/cabrank/cabrank/lab/internal/traffic"
 )
 
 // Stand is an arm that runs.
@@ -64,8 +63,7 @@ type Options struct {
 	// Noise begins to measure what others use; what it returns says how many cores it
 	// was. It may be nil.
 	Noise func() func() float64
-	// Tell is called when a block begins, about once a second, and when it has ended.
-	// It may be nil.
+	// Tell is called when a block begins, and when it has ended. It may be nil.
 	Tell func(Progress)
 }
 
@@ -77,8 +75,6 @@ type Progress struct {
 	Round         int
 	// Left is about how long the run goes on.
 	Left time.Duration
-	// Live is how the load goes; its Length is 0 while processes start.
-	Live traffic.Live
 	// Done is the block, when it has ended.
 	Done *result.Block
 }

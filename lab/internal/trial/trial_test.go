@@ -38,7 +38,7 @@ question: b
 rounds: 3
 arms:
   - {name: quick}
-  - {name: lame, optional: true, workers: {slow: {by: 10ms}}}
+  - {name: lame, optional: true, workers: {max_age: 1m}}
 every_load: {duration: 2s, warmup: 1s}
 loads:
   - rate: 100
@@ -133,7 +133,6 @@ func (g *fakeGenerator) Ready() (string, error) { return "made up", nil }
 func (g *fakeGenerator) Begin(at time.Time)     { g.at = at }
 func (g *fakeGenerator) Stop()                  { g.once.Do(func() { close(g.end) }) }
 func (g *fakeGenerator) Close()                 {}
-func (g *fakeGenerator) Live() traffic.Live     { return traffic.Live{Answered: 5, Length: time.Second} }
 
 func (g *fakeGenerator) Wait() (*agent.Answer, error) {
 	if g.fails != nil {
@@ -241,8 +240,8 @@ func checkTold(t *testing.T, told []Progress) {
 	if first.Block != 1 || first.Blocks != 9 || first.Left < 27*time.Second || last.Done == nil || last.Left != 0 {
 		t.Errorf("first %+v, last %+v", first, last)
 	}
-	if !slices.ContainsFunc(told, func(p Progress) bool { return p.Live.Answered > 0 && p.Done == nil }) {
-		t.Error("nothing was told of a load that runs")
+	if len(told) != 18 || told[1].Done == nil || told[2].Done != nil {
+		t.Errorf("told %d times, want at the beginning and at the end of each block", len(told))
 	}
 }
 
@@ -409,7 +408,7 @@ func TestNothingIsLeft(t *testing.T) {
 	done, folder, err := run(t, &world{takes: time.Second}, func(o *Options) {
 		raw := filepath.Join(o.Folder, result.RawFolder)
 		o.Tell = func(p Progress) {
-			if p.Live.Length == 0 { // a file in the place of the folder
+			if p.Done == nil { // a file in the place of the folder
 				_ = os.Remove(raw)
 				if err := os.WriteFile(raw, nil, 0o600); err != nil {
 					t.Error(err)
@@ -435,7 +434,6 @@ rounds: 1
 arms:
   - {name: slots, workers: {count: 2, slots: 3}}
   - {name: none}
-  - {name: slow, workers: {slots: 1, slow: {by: 1ms}}}
 every_load: {duration: 20s}
 loads:
   - rate: 100

@@ -47,8 +47,6 @@ type Options struct {
 	// Slots is how many calls run at a time; 0 with Unlimited.
 	Slots int
 	Full  Full
-	// Lag is how long a call has its slot after its answer.
-	Lag time.Duration
 	// MaxAge is how old a connection gets before it is ended, give or take a tenth;
 	// calls on it go on. 0 is no limit.
 	MaxAge time.Duration
@@ -56,8 +54,6 @@ type Options struct {
 	// so much more, so many times as long. 0 is the same as 1.
 	SlowBy    time.Duration
 	SlowTimes float64
-	// Slow says that it begins so.
-	Slow bool
 }
 
 func (o Options) check() error {
@@ -68,8 +64,8 @@ func (o Options) check() error {
 		return fmt.Errorf("full %.40q: want %s, %s, %s or %s", string(o.Full), Queue, Keep, Refuse, Unlimited)
 	case o.Full != Unlimited && o.Slots < 1:
 		return fmt.Errorf("%d slots: want 1 or more, or full %s", o.Slots, Unlimited)
-	case o.MaxAge < 0 || o.Lag < 0 || o.SlowBy < 0 || o.SlowTimes < 0 || math.IsNaN(o.SlowTimes) || o.SlowTimes > mostTimes:
-		return errors.New("the age of connections, the lag and what makes it slow must not be below 0, or above 10,000 times")
+	case o.MaxAge < 0 || o.SlowBy < 0 || o.SlowTimes < 0 || math.IsNaN(o.SlowTimes) || o.SlowTimes > mostTimes:
+		return errors.New("the age of connections and what makes it slow must not be below 0, or above 10,000 times")
 	}
 	return nil
 }
@@ -97,7 +93,6 @@ func New(o Options) (*Worker, error) {
 	if o.Full != Unlimited {
 		w.slots = make(chan struct{}, o.Slots)
 	}
-	w.slow.Store(o.Slow)
 	return w, nil
 }
 
@@ -228,11 +223,7 @@ func (w *Worker) take(ctx context.Context) error {
 }
 
 func (w *Worker) give() {
-	switch {
-	case w.slots == nil:
-	case w.options.Lag > 0:
-		time.AfterFunc(w.options.Lag, func() { <-w.slots })
-	default:
+	if w.slots != nil {
 		<-w.slots
 	}
 }

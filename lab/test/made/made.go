@@ -4,7 +4,6 @@ package made
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -166,7 +165,6 @@ type maker struct {
 func (m *maker) second(at, rate int) {
 	i := &m.record.Timeline.Intervals[at]
 	i.Workers = traffic.Shares{}
-	took := map[time.Duration]int{}
 	paused := m.Pause && at >= m.Seconds/2 && at < m.Seconds/2+2
 	for range rate {
 		m.record.Due++
@@ -179,27 +177,10 @@ func (m *maker) second(at, rate int) {
 		}
 		d := time.Duration(m.scale * math.Exp(0.6*m.random.NormFloat64()) * float64(time.Second))
 		m.record.Calls.Answer(d)
-		took[d.Round(time.Millisecond)+1]++
 		m.record.Workers[worker]++
 		i.Workers[worker]++
 		i.Answered++
 		i.Came++
 		m.record.Came++
-	}
-	coarse(&i.Latencies, took)
-}
-
-// coarse fills in latencies by the only way there is from outside.
-func coarse(c *traffic.Coarse, took map[time.Duration]int) {
-	pairs := [][2]int64{}
-	for d, n := range took {
-		pairs = append(pairs, [2]int64{int64(d), int64(n)})
-	}
-	text, err := json.Marshal(pairs)
-	if err == nil {
-		err = json.Unmarshal(text, c)
-	}
-	if err != nil {
-		panic(err) //nolint:forbidigo // for tests: they shall see it
 	}
 }

@@ -103,7 +103,7 @@ func TestLabLoadRefuses(t *testing.T) {
 		want                  string
 	}{
 		{"no such method", address, "cabrank.demo.v1.Greeter/SayHelo", append(plan, "--data", "{}"), "its methods: SayHello,"},
-		{"no such field", address, sayHello, append(plan, "--data", `{"nam": 1}`), `did you mean "name"?`},
+		{"no such field", address, sayHello, append(plan, "--data", `{"nam": 1}`), `--data:1:2: unknown field "nam"`},
 		{"no such threshold", address, sayHello, append(plan, "--data", "{}", "--fail", "p99<"), "not a duration"},
 		{"a search of nothing", address, sayHello, append(plan, "--data", "{}", "--find"), "at which thresholds?"},
 		{"no place for the results", address, sayHello, append(plan, "--data", "{}", "--out", "/proc/results"), "--out: "},

@@ -81,30 +81,14 @@ func TestSocketLoadFailures(t *testing.T) {
 	}
 }
 
-// One publisher, many subscribers: all events come to all, in order.
-func TestSocketLoadEvents(t *testing.T) {
-	_, url := startServe(t)
-	r, counts := socketLoad(t, 0, url, "--channel", "c", "--subscribers", "50", "--rate", "100", "--duration", "1s", "--size", "500")
-	if n := r.Record.Due; n < 90 || r.Record.Calls.Answered.Count() != n || counts["PUB"] != n || counts["EVNT to all subscribers"] != 50*n ||
-		counts["EVNT due to them"] != 50*n || counts["EVNT out of order"]+counts["EVNT repeated"] != 0 || r.Record.First.Count() != n || r.Record.Opened != 51 {
-		t.Errorf("%d due: %v, %d opened", n, counts, r.Record.Opened)
-	}
-	if bytes := r.Record.Received.Bytes / max(r.Record.Received.Messages, 1); bytes < 490 || bytes > 510 {
-		t.Errorf("%d bytes an event", bytes)
-	}
-}
-
 // Mistakes end with one line and 2, before a call is made.
 func TestSocketLoadMistakes(t *testing.T) {
 	_, url := startServe(t, "--path", "/ws")
 	for args, want := range map[string]string{
-		"--callers 1 --duration 1s":                                "give one of --call URI and --channel NAME",
-		"--call a --channel b --callers 1 --duration 1s":           "give one of --call URI and --channel NAME",
+		"--callers 1 --duration 1s":                                "which function? give --call URI",
 		"--call a --duration 1s":                                   "give one of --rate",
 		"--call a --args abc --callers 1 --duration 1s":            "are no JSON",
 		"--call a --connections 0 --callers 1 --duration 1s":       "--connections 0: want 1 to 10000",
-		"--channel a --subscribers 0 --callers 1 --duration 1s":    "--subscribers 0: want 1 to 10000",
-		"--channel a --size 1 --callers 1 --duration 1s":           "--size 1: want 32 to 1048576",
 		"--call a --callers 1 --duration 1s --fail often":          "--fail",
 		"--call a --callers 1 --duration 1s --token x --header no": "--header",
 	} {
