@@ -7,15 +7,19 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
 
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/metadata"
+	"google.golang.org/protobuf/reflect/protoregistry"
 
+	"github.com/cabrank/cabrank/lab/internal/method"
 	"github.com/cabrank/cabrank/lab/internal/traffic"
 )
 
@@ -197,3 +201,164 @@ func (d *Dialer) Dial(ctx context.Context, network, address string) (net.Conn, e
 	d.opened.Add(1)
 	return conn, nil
 }
+
+// AnswerLimit is how long a target may take to be reached, and to describe itself.
+const AnswerLimit = 10 * time.Second
+
+// Calls are of which method calls are, and with what in them.
+type Calls struct {
+	// Method is package.Service/Method. Files describe it, or else Known if it is there;
+	// otherwise the target is asked by reflection.
+	Method string
+	Files  method.Files
+	Known  *protoregistry.Files
+	// Data are the requests; whether they are JSON is said by the way.
+	Data method.Data
+}
+
+// Open finds the method, makes its requests, and returns the client for them when it can call:
+// what o says of method and messages is filled in.
+//
+// Errors: one line that says what and where, and what to do instead.
+func Open(ctx context.Context, o Options, c Calls) (*method.Method, Caller, error) { //nolint:ireturn // one of two
+	conn, err := grpc.NewClient(o.Target, grpc.WithTransportCredentials(o.credentials()), grpc.WithNoProxy())
+	if err != nil {
+		return nil, nil, fmt.Errorf("%.80q is no address: %w", o.Target, err)
+	}
+	defer conn.Close()
+	m, err := c.find(ctx, conn)
+	if err != nil {
+		return nil, nil, err
+	}
+	c.Data.JSON = o.Way.JSON()
+	requests, err := m.Requests(c.Data)
+	if err != nil {
+		return nil, nil, err
+	}
+	o.Method, o.Messages = m.Path, requests.Messages
+	o.ClientStreams, o.ServerStreams = m.Kind.CallerStreams(), m.Kind.ServerStreams()
+	client, err := New(o)
+	if err != nil {
+		return nil, nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, AnswerLimit)
+	defer cancel()
+	if err := client.Ready(ctx); err != nil {
+		client.Close()
+		return nil, nil, err
+	}
+	return m, client, nil
+}
+
+func (c Calls) find(ctx context.Context, server *grpc.ClientConn) (*method.Method, error) {
+	if len(c.Files.Names) > 0 {
+		return method.FromFiles(ctx, c.Files, c.Method)
+	}
+	if c.Known != nil {
+		if m, err := method.FromRegistry(c.Known, c.Method); err == nil {
+			return m, nil
+		}
+	}
+	return method.FromServer(ctx, server, c.Method, AnswerLimit)
+}
+
+// The words of a Way, the first being that of the zero value.
+const (
+	GRPC    = "grpc"
+	Connect = "connect"
+	GRPCWeb = "grpc-web"
+
+	protoWord = "proto"
+	jsonWord  = "json"
+
+	two = "2"
+	one = "1.1"
+)
+
+// Protocols are the words for a protocol.
+func Protocols() []string { return []string{GRPC, Connect, GRPCWeb} }
+
+// Codecs are the words for how messages are written.
+func Codecs() []string { return []string{protoWord, jsonWord} }
+
+// Versions are those of HTTP. Version 2 is spoken at once (prior knowledge), or
+// agreed upon by TLS.
+func Versions() []string { return []string{two, one} }
+
+// Way is how calls are written. The zero value is gRPC with protobuf over HTTP/2.
+//
+// Shape: made by ParseWay; an empty word is the first of those that there are.
+type Way struct {
+	Protocol string `json:"protocol,omitempty" key:"protocol" oneof:"grpc|connect|grpc-web"`
+	Codec    string `json:"codec,omitempty" key:"codec" oneof:"proto|json"`
+	HTTP     string `json:"http,omitempty" key:"http" oneof:"2|1.1"`
+}
+
+// ParseWay reads three words; an empty one is the default.
+//
+// Errors: one line that begins with what is wrong: protocol, codec or http.
+func ParseWay(protocol, codec, version string) (w Way, err error) {
+	for _, part := range []struct {
+		name, text string
+		words      []string
+		into       *string
+	}{
+		{"protocol", protocol, Protocols(), &w.Protocol},
+		{"codec", codec, Codecs(), &w.Codec},
+		{"http", version, Versions(), &w.HTTP},
+	} {
+		switch at := slices.Index(part.words, part.text); {
+		case at > 0:
+			*part.into = part.text
+		case at < 0 && part.text != "":
+			return w, fmt.Errorf("%s %.40q: want %s", part.name, part.text, strings.Join(part.words, ", "))
+		}
+	}
+	if w.Protocol == "" && w.HTTP != "" {
+		return w, errors.New("http 1.1: gRPC needs HTTP/2; give the protocol connect or grpc-web")
+	}
+	return w, nil
+}
+
+// Plain reports whether it is what package caller speaks.
+func (w Way) Plain() bool { return w == Way{} }
+
+// JSON reports whether messages are JSON.
+func (w Way) JSON() bool { return w.Codec == jsonWord }
+
+// Check holds the way against how calls share connections.
+//
+// Errors: one line.
+func (w Way) Check(s Strategy) error {
+	if s == RoundRobin && !w.Plain() {
+		return fmt.Errorf("connections round-robin: grpc-go alone has it, and calls are %s; give single, a number or per-call", w)
+	}
+	return nil
+}
+
+func (w Way) protocol() string { return orFirst(w.Protocol, Protocols()) }
+
+func (w Way) codec() string { return orFirst(w.Codec, Codecs()) }
+
+func orFirst(word string, words []string) string {
+	if word == "" {
+		return words[0]
+	}
+	return word
+}
+
+// name is the protocol as people write it.
+func (w Way) name() string {
+	return map[string]string{GRPC: "gRPC", Connect: "Connect", GRPCWeb: "gRPC-Web"}[w.protocol()]
+}
+
+// spoken is the way without the version of HTTP.
+func (w Way) spoken() string {
+	if w.JSON() {
+		return w.name() + " with JSON"
+	}
+	return w.name()
+}
+
+// String is the way in words.
+func (w Way) String() string { return w.spoken() + " over HTTP/" + orFirst(w.HTTP, Versions()) }

@@ -1,6 +1,14 @@
 package latency
 
 import (
+	"bytes"
+	"compress/zlib"
+	"encoding/base64"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
 	"iter"
 	"math"
 	"time"
@@ -128,4 +136,174 @@ func (h *Histogram) Quantile(share float64) Quantile {
 	}
 	q.Value = h.At(share)
 	return q
+}
+
+const (
+	// mostCode is the highest status code of gRPC, UNAUTHENTICATED.
+	mostCode = 16
+
+	// unknown is the code for everything that is no code of a failure.
+	unknown = 2
+)
+
+// Calls is what became of a number of calls: how long answers took, how long
+// failures took, and how they failed. The two are kept apart, since a call
+// that fails at once would make the answers look fast.
+//
+// Shape: made by NewCalls, or from JSON.
+// Concurrency: none, as with Histogram.
+type Calls struct {
+	// Answered are the calls that ended with the status OK.
+	Answered *Histogram `json:"answered"`
+	// Failed are all others, with the time after which they failed.
+	Failed *Histogram `json:"failed"`
+	// Codes counts the failed ones by the status code of gRPC, 1 to 16.
+	Codes map[uint32]int64 `json:"codes"`
+}
+
+// NewCalls returns an account of no calls.
+func NewCalls() *Calls { return &Calls{Answered: New(), Failed: New(), Codes: map[uint32]int64{}} }
+
+// Answer counts a call that was answered after d. It does not allocate.
+func (c *Calls) Answer(d time.Duration) { c.Answered.Record(d) }
+
+// Fail counts a call that failed after d with a status code of gRPC. A code
+// that is none of a failure (0, or above 16) counts as UNKNOWN (2), as gRPC
+// has it; it is returned.
+func (c *Calls) Fail(code uint32, d time.Duration) (counted uint32) {
+	if code == 0 || code > mostCode {
+		code = unknown
+	}
+	c.Failed.Record(d)
+	c.Codes[code]++
+	return code
+}
+
+// Merge adds all that other has counted.
+func (c *Calls) Merge(other *Calls) {
+	c.Answered.Merge(other.Answered)
+	c.Failed.Merge(other.Failed)
+	for code, n := range other.Codes {
+		c.Codes[code] += n
+	}
+}
+
+// Count returns how many calls there were, answered or not.
+func (c *Calls) Count() int64 { return c.Answered.Count() + c.Failed.Count() }
+
+// UnmarshalJSON reads what encoding/json has written of Calls.
+//
+// Errors: one line, for histograms that are missing or not ours, and for
+// codes that do not add up to the failed calls.
+func (c *Calls) UnmarshalJSON(data []byte) error {
+	type plain Calls // without this method
+	var read plain
+	if err := json.Unmarshal(data, &read); err != nil {
+		return err
+	}
+	if read.Answered == nil || read.Failed == nil {
+		return fmt.Errorf("calls: a histogram of answered or failed calls is missing")
+	}
+	sum, codes := int64(0), map[uint32]int64{}
+	for code, n := range read.Codes {
+		if code < 1 || code > mostCode || n < 1 {
+			return fmt.Errorf("calls: %d failed with status %d: status is 1 to %d", n, code, mostCode)
+		}
+		codes[code] = n
+		sum += n
+	}
+	if sum != read.Failed.Count() {
+		return fmt.Errorf("calls: %d failed, but the codes are those of %d", read.Failed.Count(), sum)
+	}
+	read.Codes = codes
+	*c = Calls(read)
+	return nil
+}
+
+const (
+	// mostText is how long an encoded histogram may be: 34,000 counts of 9
+	// bytes that do not compress, in base64, and some more.
+	mostText = 512 << 10
+
+	// mostCalls is how many calls a histogram that is read may hold: up to
+	// here sums and means are exact in floating point.
+	mostCalls = 1 << 53
+
+	// The head of the encoding: a cookie and the length of what is compressed,
+	// 8 bytes; then, compressed, 40 bytes that describe the histogram.
+	outerHead = 8
+	innerHead = hdrhistogram.ENCODING_HEADER_SIZE
+)
+
+// MarshalText writes the histogram in the form that the HdrHistogram tools
+// read: V2, compressed, in base64. Values are nanoseconds.
+func (h *Histogram) MarshalText() ([]byte, error) {
+	return h.hdr.Encode(hdrhistogram.V2CompressedEncodingCookieBase)
+}
+
+// UnmarshalText reads what MarshalText or another HdrHistogram tool has
+// written: values of one nanosecond and up, with three digits. The form does
+// not tell the unit; a histogram of something else than nanoseconds is read
+// as if it were. What is above Bound counts as Bound, as with Record.
+//
+// Errors: one line for anything else; h is then as it was. It takes at most
+// some megabytes, whatever it is given.
+func (h *Histogram) UnmarshalText(text []byte) error {
+	if len(text) > mostText {
+		return fmt.Errorf("histogram: %d bytes, at most %d are read", len(text), mostText)
+	}
+	if err := checkGeometry(text); err != nil {
+		return fmt.Errorf("histogram: %w", err)
+	}
+	hdr, err := hdrhistogram.Decode(text)
+	if err != nil {
+		return fmt.Errorf("histogram: %w", err)
+	}
+	if n := hdr.TotalCount(); n > mostCalls {
+		return fmt.Errorf("histogram: %d values, at most 2^53 are read", n)
+	}
+	*h = *inRange(hdr)
+	return nil
+}
+
+// checkGeometry looks at the head before anything is allocated that the head
+// asks for: five digits up to the largest number would be 50 MB.
+func checkGeometry(text []byte) error {
+	data, err := base64.StdEncoding.DecodeString(string(text))
+	if err != nil {
+		return err
+	}
+	if len(data) < outerHead {
+		return errors.New("cut off before its head ends")
+	}
+	z, err := zlib.NewReader(bytes.NewReader(data[outerHead:]))
+	if err != nil {
+		return err
+	}
+	head := make([]byte, innerHead)
+	if _, err := io.ReadFull(z, head); err != nil {
+		return fmt.Errorf("head: %w", err)
+	}
+	// Source: HdrHistogram, AbstractHistogram.encodeIntoByteBuffer: cookie,
+	// length and offset are before the digits, the lowest value is behind.
+	precision := int32(binary.BigEndian.Uint32(head[12:]))
+	lowest := int64(binary.BigEndian.Uint64(head[16:]))
+	if precision != digits || lowest != 1 {
+		return fmt.Errorf("%d digits from %d up, only %d digits from 1 up are read", precision, lowest, digits)
+	}
+	return nil
+}
+
+// inRange returns a histogram with the range of New. The buckets of histograms
+// with the same digits and the same lowest value are the same, so that only
+// what is above Bound changes.
+func inRange(hdr *hdrhistogram.Histogram) *Histogram {
+	if hdr.HighestTrackableValue() == int64(Bound) {
+		return &Histogram{hdr: hdr}
+	}
+	h := New()
+	for _, bar := range hdr.Distribution() {
+		_ = h.hdr.RecordValues(min(bar.From, int64(Bound)), bar.Count)
+	}
+	return h
 }

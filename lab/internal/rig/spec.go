@@ -2,13 +2,20 @@ package rig
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"net"
+	"os"
+	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"golang.org/x/sys/unix"
+
+	"github.com/cabrank/cabrank/internal/cgroup"
 	"github.com/cabrank/cabrank/internal/testkit/ports"
 	"github.com/cabrank/cabrank/lab/internal/scenario"
 	"github.com/cabrank/cabrank/lab/internal/testbed"
@@ -145,3 +152,129 @@ func filled(command, env []string, marks ...string) (filledCommand, filledEnv []
 	}
 	return filledCommand, filledEnv
 }
+
+// Cores is how many cores the processes of an arm may use in all, before Scale; 0 if no
+// process has a quota.
+func (s Spec) Cores() float64 {
+	sum := s.Front.CPU
+	for _, w := range s.Workers {
+		sum += w.CPU
+	}
+	return sum
+}
+
+// Scale is what all quotas are to be multiplied with, so that an arm of so many cores
+// has them on this machine while one core makes the load: 1 or less. A scenario has one
+// for all of its arms.
+func Scale(cores float64) float64 {
+	return scale(cores, cgroup.Find(os.DirFS("/")).CPUs(runtime.NumCPU()))
+}
+
+// scale leaves half to the load where there is one core or less for all.
+func scale(cores, machine float64) float64 {
+	if cores <= 0 {
+		return 1
+	}
+	return min(1, max(machine-1, machine/2)/cores)
+}
+
+// openGroups finds a place for control groups. Where there is none the arm runs without,
+// and that is said if quotas were asked for.
+func (r *Rig) openGroups() {
+	tree, err := testbed.OpenGroups()
+	switch {
+	case err == nil:
+		r.tree = tree
+		if r.spec.Scale < 1 && r.spec.Cores() > 0 {
+			r.notes = append(r.notes, fmt.Sprintf("Quotas of CPU are %.0f %% of what the scenario says, so that one of %d cores makes the load.", 100*r.spec.Scale, runtime.NumCPU()))
+		}
+	case r.spec.Cores() > 0:
+		r.notes = append(r.notes, fmt.Sprintf("No quotas of CPU: %v. Processes may use all cores, so nothing is said about equal CPU.", err))
+	}
+}
+
+// newGroup makes a control group, or none where that is not allowed.
+func (r *Rig) newGroup(name string, cores float64) (*testbed.Group, error) {
+	if r.tree == nil {
+		return nil, nil
+	}
+	g, err := r.tree.Group(name, cores*r.spec.Scale)
+	if err != nil {
+		return nil, fmt.Errorf("control group of %s: %w", name, err)
+	}
+	return g, nil
+}
+
+const (
+	// folderName is how folders of arms begin, in that for temporary files.
+	folderName = "cabrank-lab-"
+	// lockName is the file that is locked for as long as an arm lives.
+	lockName = "alive"
+)
+
+// folder is where the files of an arm are.
+//
+// Life: makeFolder; ended by remove, or by the next makeFolder of anybody when this
+// process was killed.
+type folder struct {
+	path string
+	lock *os.File
+}
+
+// makeFolder makes one, and removes those whose processes were killed.
+func makeFolder() (f folder, err error) {
+	left, _ := filepath.Glob(filepath.Join(os.TempDir(), folderName+"*")) // the pattern is right
+	for _, path := range left {
+		if lock, err := os.Open(filepath.Join(path, lockName)); err == nil {
+			if unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil {
+				_ = os.RemoveAll(path) // it may be another user's
+			}
+			lock.Close()
+		}
+	}
+	if f.path, err = os.MkdirTemp("", folderName); err != nil {
+		return f, err
+	}
+	// Locked before it has its name: nobody takes it for one that was left.
+	name := filepath.Join(f.path, lockName)
+	if f.lock, err = os.Create(name + ".new"); err != nil {
+		return f, err
+	}
+	return f, errors.Join(unix.Flock(int(f.lock.Fd()), unix.LOCK_EX), os.Rename(name+".new", name))
+}
+
+// TempFolder makes a folder for files that the arms of a run share. remove removes it; if
+// this process is killed, the next arm of anybody does.
+func TempFolder() (path string, remove func(), err error) {
+	f, err := makeFolder()
+	if err != nil {
+		f.remove()
+		return "", nil, err
+	}
+	return f.path, f.remove, nil
+}
+
+func (f folder) remove() {
+	if f.path != "" {
+		_ = os.RemoveAll(f.path) // in a folder for temporary files
+	}
+	if f.lock != nil {
+		f.lock.Close()
+	}
+}
+
+// log is where a process of an arm writes, beside what is kept for errors.
+func (s *Spec) log(process string) string {
+	if s.Programs.Logs == "" {
+		return ""
+	}
+	name := strings.Map(func(c rune) rune {
+		if c == '/' || c < ' ' {
+			return '-'
+		}
+		return c
+	}, s.Name+", "+process)
+	return filepath.Join(s.Programs.Logs, name+".log")
+}
+
+func (f folder) file(name string) string { return filepath.Join(f.path, name) }

@@ -341,3 +341,141 @@ func (s Shares) Variation(workers int) float64 {
 	squares += (n - float64(len(s))) * mean * mean
 	return math.Sqrt(squares/n) / mean
 }
+
+// mostIntervals bounds a timeline: ten minutes by second, longer plans in longer intervals.
+const mostIntervals = 600
+
+// Timeline tells what became of the calls by the moment at which they were due. The
+// calls of a pause stand in it where the pause was, not where it ended.
+type Timeline struct {
+	// Step is the length of an interval: a second, or more whole seconds where
+	// there would be more than 600 intervals.
+	Step time.Duration `json:"step_ns"`
+	// Intervals begin with the counted part.
+	Intervals []Interval `json:"intervals"`
+}
+
+// Interval is a stretch of a timeline.
+type Interval struct {
+	// Due is how many calls were due in it: the sum of the four below.
+	Due      int64 `json:"due"`
+	Answered int64 `json:"answered"`
+	Failed   int64 `json:"failed"`
+	Unsent   int64 `json:"unsent"`
+	Open     int64 `json:"open"`
+	// Came is how many answers came in it, whenever their calls were due, those
+	// of the warm-up, too: the throughput.
+	Came int64 `json:"came"`
+	// Workers is who has answered the calls that were due in it, well or not: at
+	// most 100 by name.
+	Workers Shares `json:"workers,omitempty"`
+}
+
+func newTimeline(counted time.Duration) Timeline {
+	step := time.Second
+	if counted > mostIntervals*time.Second {
+		step = ((counted+mostIntervals-1)/mostIntervals + time.Second - 1).Truncate(time.Second)
+	}
+	return Timeline{Step: step, Intervals: make([]Interval, (counted+step-1)/step)}
+}
+
+// at returns the interval of a moment since the start of the counted part; the
+// grid may bring a call to its very end, which belongs to the last interval.
+func (t *Timeline) at(since time.Duration) *Interval {
+	return &t.Intervals[min(max(int(since/t.Step), 0), len(t.Intervals)-1)]
+}
+
+func (t *Timeline) merge(other *Timeline) error {
+	if t.Step != other.Step || len(t.Intervals) != len(other.Intervals) {
+		return fmt.Errorf("timelines of %d intervals of %v and %d of %v: only parts of one plan merge", len(t.Intervals), t.Step, len(other.Intervals), other.Step)
+	}
+	for i := range t.Intervals {
+		t.Intervals[i].merge(&other.Intervals[i])
+	}
+	return nil
+}
+
+func (i *Interval) merge(other *Interval) {
+	i.Due += other.Due
+	i.Answered += other.Answered
+	i.Failed += other.Failed
+	i.Unsent += other.Unsent
+	i.Open += other.Open
+	i.Came += other.Came
+	for worker, calls := range other.Workers {
+		i.worked(worker, calls)
+	}
+}
+
+func (i *Interval) worked(worker string, calls int64) {
+	if i.Workers == nil {
+		i.Workers = Shares{}
+	}
+	i.Workers.add(worker, calls, mostWorkersByTime)
+}
+
+const (
+	mostLagShare = 0.10 // of a latency
+	mostBusy     = 0.85 // of a core
+	// lateBeyond is the share of the calls beyond a quantile that may have been sent
+	// late: each of them may have held up others.
+	lateBeyond = 0.10
+
+	lagDigits = time.Microsecond // in words
+)
+
+// GeneratorLimits says in a line why the generator, not the service, may have set the
+// figures of a record, or "". Such a record is kept and marked, and not judged.
+//
+// The rule: the core of the generator was busy for 85 % of the time or more, or the
+// send lag is above a tenth of the latency that it is in: of the mean, or of a quantile
+// that there are calls enough for. busy is that share, 0 to 1, of the busiest core of the
+// generator; 0 if not known.
+func (r *Record) GeneratorLimits(busy float64) string {
+	if why := TooBusy(busy); why != "" {
+		return why
+	}
+	latencies := r.Latency()
+	for _, share := range []float64{0.5, 0.9, 0.95, 0.99, 0.999} {
+		q, lag := latencies.Quantile(share), r.LagAt(share)
+		if most := mostLag(q.Value); !q.TooFew && lag > most {
+			return fmt.Sprintf("%s: it is %v for the slowest calls, %v is allowed (a tenth of p%g)", SentLate, lag.Round(lagDigits), most.Round(lagDigits), 100*share)
+		}
+	}
+	return r.LateOnAverage()
+}
+
+// mostLag is how much of a latency may be send lag.
+func mostLag(latency time.Duration) time.Duration {
+	return time.Duration(mostLagShare * float64(latency))
+}
+
+// LateOnAverage says in a line that the mean latency has more send lag in it than a tenth,
+// or "". Then no figure of the record is judged, those without a latency included.
+func (r *Record) LateOnAverage() string {
+	lag, most := r.Lag.Mean(), mostLag(r.Latency().Mean())
+	if lag <= most {
+		return ""
+	}
+	return fmt.Sprintf("%s: it is %v on average, %v is allowed (a tenth of the mean)", SentLate, lag.Round(lagDigits), most.Round(lagDigits))
+}
+
+// LateAt reports whether a quantile of the latencies has more send lag in it than a tenth.
+func (r *Record) LateAt(share float64, latency time.Duration) bool {
+	return r.LagAt(share) > mostLag(latency)
+}
+
+// SentLate is how GeneratorLimits begins where it speaks of send lag.
+const SentLate = "calls were sent late by the generator"
+
+// TooBusy says in a line that the generator had too little CPU, or "".
+func TooBusy(busy float64) string {
+	if busy < mostBusy {
+		return ""
+	}
+	return fmt.Sprintf("the generator's core was %.0f %% busy, %.0f %% are allowed", 100*busy, 100*mostBusy)
+}
+
+// LagAt is how much of a quantile of the latencies may be send lag: a tenth of the calls
+// beyond the quantile were sent later than that. 1 is the longest.
+func (r *Record) LagAt(share float64) time.Duration { return r.Lag.At(1 - lateBeyond*(1-share)) }
