@@ -70,23 +70,3 @@ func TestCallsAsJSON(t *testing.T) {
 		t.Errorf("20,000 calls take %d bytes", len(data))
 	}
 }
-
-func TestCallsRefused(t *testing.T) {
-	good := text(t, latency.New())
-	one := latency.New()
-	one.Record(time.Second)
-	for _, tc := range []struct{ data, want string }{
-		{`{}`, "calls: a histogram of answered or failed calls is missing"},
-		{`{"answered":"` + good + `","failed":null}`, "calls: a histogram of answered or failed calls is missing"},
-		{`{"answered":"` + good + `","failed":"` + good + `","codes":{"17":1}}`, "calls: 1 failed with status 17: status is 1 to 16"},
-		{`{"answered":"` + good + `","failed":"` + good + `","codes":{"4":-1}}`, "calls: -1 failed with status 4: status is 1 to 16"},
-		{`{"answered":"` + good + `","failed":"` + text(t, one) + `","codes":{"4":2}}`, "calls: 1 failed, but the codes are those of 2"},
-		{`{"answered":"HIST"}`, "histogram: cut off before its head ends"},
-	} {
-		var calls latency.Calls
-		err := json.Unmarshal([]byte(tc.data), &calls)
-		if err == nil || err.Error() != tc.want {
-			t.Errorf("%.60s: error %v, want %s", tc.data, err, tc.want)
-		}
-	}
-}

@@ -141,14 +141,6 @@ func (r *Run) Check() error {
 		}
 		loads[l.Name] = true
 	}
-	if err := r.checkClaims(arms, loads); err != nil {
-		return err
-	}
-	for i, b := range r.Bars {
-		if _, known := Known(b.Figure); !known || !arms[b.Arm] || !loads[b.Load] {
-			return fmt.Errorf("bar %d: %.60q of %.60q at %.60q: no such figure, arm or load", i+1, b.Figure, b.Arm, b.Load)
-		}
-	}
 	return r.checkBlocks(arms, loads)
 }
 
@@ -168,28 +160,6 @@ func (r *Run) checkBlocks(arms, loads map[string]bool) error {
 			return fmt.Errorf("block %d: there are two of %.60q at %.60q in round %d", i+1, b.Arm, b.Load, b.Round)
 		}
 		taken[at] = true
-	}
-	return nil
-}
-
-func (r *Run) checkClaims(arms, loads map[string]bool) error {
-	primary := 0
-	for i, c := range r.Claims {
-		if c.Primary {
-			primary++
-		}
-		_, known := Known(c.Figure)
-		switch {
-		case !known:
-			return fmt.Errorf("claim %d: no figure is called %.60q", i+1, c.Figure)
-		case !arms[c.Base] || !arms[c.Other] || !loads[c.Load]:
-			return fmt.Errorf("claim %d: %.60q against %.60q at %.60q: no such arm or load", i+1, c.Other, c.Base, c.Load)
-		case !(c.Margin >= 0 && c.Margin < 1):
-			return fmt.Errorf("claim %d: margin %v: want 0 to 1", i+1, c.Margin)
-		}
-	}
-	if primary > 1 {
-		return fmt.Errorf("%d primary claims: one decides", primary)
 	}
 	return nil
 }

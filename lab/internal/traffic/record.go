@@ -224,7 +224,7 @@ func (r *Record) check() error {
 	if r.Loop != OpenLoop && r.Loop != ClosedLoop {
 		return fmt.Errorf("loop %.40q: want open or closed", string(r.Loop))
 	}
-	if r.Calls == nil || r.Unsent.Ages == nil || r.Open == nil || r.First == nil || r.Lag == nil || r.Workers == nil {
+	if r.Calls == nil || r.Calls.Answered == nil || r.Calls.Failed == nil || r.Unsent.Ages == nil || r.Open == nil || r.First == nil || r.Lag == nil || r.Workers == nil {
 		return fmt.Errorf("calls, ages, open calls, first messages, lag or workers are missing")
 	}
 	unsent := r.Unsent.Full + r.Unsent.Late
