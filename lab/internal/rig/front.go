@@ -150,17 +150,10 @@ func (f *proxyFront) start(ctx context.Context, backends []string) error {
 	f.config = proxies.Config{
 		Listen: f.target(), Workers: f.workers(backends), Policy: spec.Front.Policy,
 		Connections: max(0, f.rig.files/2-spareFiles), Files: f.rig.files,
-		Control: f.rig.folder.file("proxy.sock"), Members: f.rig.folder.file("members.yaml"),
+		Control: f.rig.folder.file("proxy.sock"),
 	}
 	if spec.Front.TLS == scenario.TLSItself {
 		f.config.Cert = f.rig.cert()
-	}
-	if f.proxy.Name == string(scenario.FrontNghttpx) {
-		port, err := ports.Free(1)
-		if err != nil {
-			return err
-		}
-		f.config.Control = place{"127.0.0.1", port}.addr()
 	}
 	args, err := f.proxy.Write(f.rig.folder.path, f.config)
 	if err != nil {
@@ -187,7 +180,7 @@ func (f *proxyFront) workers(backends []string) (all []proxies.Worker) {
 
 func (f *proxyFront) change(ctx context.Context, backends []string) error {
 	f.config.Workers = f.workers(backends)
-	return f.proxy.Change(ctx, f.rig.folder.path, f.process.now().PID(), f.config)
+	return f.proxy.Change(ctx, f.config)
 }
 
 // serviceFront is the address of a Service, behind which the kernel chooses.

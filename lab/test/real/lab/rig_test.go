@@ -165,7 +165,7 @@ func TestCabrankStartsWorkers(t *testing.T) {
 
 // Workers come and go while callers go on.
 func TestMembers(t *testing.T) {
-	for _, kind := range []scenario.FrontKind{scenario.FrontDNS, scenario.FrontCabrank, scenario.FrontHAProxyTCP, scenario.FrontHAProxy, scenario.FrontEnvoy, scenario.FrontNginx, scenario.FrontNghttpx} {
+	for _, kind := range []scenario.FrontKind{scenario.FrontDNS, scenario.FrontCabrank, scenario.FrontHAProxyTCP, scenario.FrontHAProxy} {
 		t.Run(string(kind), func(t *testing.T) {
 			need(t, kind)
 			spec := greeters(t, 3, kind)
