@@ -103,10 +103,7 @@ func (t Two) Document() Document {
 	verdicts, err := t.verdicts()
 	d.judged(verdicts, err, t.A.Quick, bAgainstA, "The scenario claims nothing of what both have: these are figures to look at, without a verdict.", compareText)
 	if len(verdicts) > 0 {
-		first := verdicts[0].claim
-		if d.Picture = bars(first.Load, first.Figure, nil, t.arms(first.Other)); d.Picture != nil {
-			d.Picture.Title = first.Other + " at " + d.Picture.Title
-		}
+		d.Picture = t.picture(verdicts[0].claim)
 	}
 	if t.paired() == "" {
 		d.Words = append(d.Words, "The two were measured one behind the other: what else has changed between them is in a difference, too. Have both as arms of one scenario to leave that out.")
@@ -131,6 +128,17 @@ func whatRan(name string, r *result.Run) string {
 		text += ", cut short"
 	}
 	return text
+}
+
+// picture is the figure of a claim in both, or the first of others that is known.
+func (t Two) picture(of result.Claim) *Picture {
+	for _, name := range []string{of.Figure, "p50", "errors", "rate"} {
+		if p := bars(of.Load, name, nil, t.arms(of.Other)); p != nil {
+			p.Title = of.Other + " at " + p.Title
+			return p
+		}
+	}
+	return nil
 }
 
 func (t Two) arms(arm string) []armOf {
