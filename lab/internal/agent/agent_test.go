@@ -69,7 +69,7 @@ func serve(t *testing.T, j Job) *generator {
 		g.ended <- err
 	}()
 	t.Cleanup(func() { in.Close() })
-	if err := json.NewEncoder(in).Encode(j); err != nil {
+	if err := send(json.NewEncoder(in), j); err != nil {
 		t.Fatal(err)
 	}
 	return g
@@ -89,7 +89,7 @@ func TestServe(t *testing.T) {
 	if l := g.next(t); !strings.Contains(l.Ready, "connections single") {
 		t.Fatalf("%+v", l)
 	}
-	if err := json.NewEncoder(g.in).Encode(begin{time.Now()}); err != nil {
+	if err := send(json.NewEncoder(g.in), begin{time.Now()}); err != nil {
 		t.Fatal(err)
 	}
 	a := g.next(t).Answer
@@ -134,7 +134,7 @@ func TestServeHTTP(t *testing.T) {
 	if l := g.next(t); !strings.Contains(l.Ready, "HTTP requests") {
 		t.Fatalf("%+v", l)
 	}
-	if err := json.NewEncoder(g.in).Encode(begin{time.Now()}); err != nil {
+	if err := send(json.NewEncoder(g.in), begin{time.Now()}); err != nil {
 		t.Fatal(err)
 	}
 	a := g.next(t).Answer
@@ -149,7 +149,7 @@ func TestServeHTTP(t *testing.T) {
 func TestServeStops(t *testing.T) {
 	g := serve(t, job(t, worker(t), traffic.Options{Rate: "100", Duration: time.Hour}))
 	g.next(t)
-	if err := json.NewEncoder(g.in).Encode(begin{time.Now().Add(-time.Second)}); err != nil {
+	if err := send(json.NewEncoder(g.in), begin{time.Now().Add(-time.Second)}); err != nil {
 		t.Fatal(err)
 	}
 	g.in.Close()

@@ -29,14 +29,20 @@ const gatewayLimit = 30 * time.Second
 func Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 	s := &server{in: json.NewDecoder(in), out: json.NewEncoder(out)}
 	var job Job
-	if err := s.in.Decode(&job); err != nil {
+	if err := receive(s.in, &job); err != nil {
 		return fmt.Errorf("the job cannot be read: %w", err)
 	}
 	if err := s.do(ctx, job); err != nil {
-		return s.out.Encode(line{Answer: &Answer{Error: err.Error()}})
+		return send(s.out, line{Answer: &Answer{Error: err.Error()}})
 	}
 	return nil
 }
+
+// send writes a value on a line, and receive reads the next one. Both ends are the same
+// program: plans go as they are in Go.
+func send(to *json.Encoder, v any) error { return to.Encode(v) }
+
+func receive(from *json.Decoder, v any) error { return from.Decode(v) }
 
 type server struct {
 	in  *json.Decoder
@@ -51,24 +57,24 @@ func (s *server) do(ctx context.Context, job Job) error {
 		return err
 	}
 	defer client.Close()
-	if err := s.out.Encode(line{Ready: client.String()}); err != nil {
+	if err := send(s.out, line{Ready: client.String()}); err != nil {
 		return err
 	}
 	var b begin
-	if err := s.in.Decode(&b); err != nil {
+	if err := receive(s.in, &b); err != nil {
 		return errors.New("it was ended before it began")
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	go func() { // ends with the process: its input ends at the latest then
-		_ = s.in.Decode(&b) // only its end matters
+		_ = receive(s.in, &b) // only its end matters
 		cancel()
 	}()
 	answer, err := run(ctx, traffic.New(job.Plan, client), b.At)
 	if err != nil {
 		return err
 	}
-	if err := s.out.Encode(line{Answer: &answer}); err != nil {
+	if err := send(s.out, line{Answer: &answer}); err != nil {
 		return err
 	}
 	<-ctx.Done()

@@ -1,70 +1,11 @@
 package method
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
-
-	"google.golang.org/protobuf/reflect/protoreflect"
 )
-
-// describeFile writes all that the encoding and JSON of a file depend on.
-func describeFile(file protoreflect.FileDescriptor) string {
-	var lines []string
-	describeTypes(&lines, file)
-	for i := range file.Services().Len() {
-		for j := range file.Services().Get(i).Methods().Len() {
-			m := file.Services().Get(i).Methods().Get(j)
-			lines = append(lines, fmt.Sprintf("%s %s %t %s %t", m.FullName(), m.Input().FullName(), m.IsStreamingClient(), m.Output().FullName(), m.IsStreamingServer()))
-		}
-	}
-	slices.Sort(lines)
-	return strings.Join(lines, "\n")
-}
-
-func describeTypes(lines *[]string, in interface {
-	Messages() protoreflect.MessageDescriptors
-	Enums() protoreflect.EnumDescriptors
-	Extensions() protoreflect.ExtensionDescriptors
-}) {
-	for i := range in.Enums().Len() {
-		e := in.Enums().Get(i)
-		for j := range e.Values().Len() {
-			*lines = append(*lines, fmt.Sprintf("%s %t %d", e.Values().Get(j).FullName(), e.IsClosed(), e.Values().Get(j).Number()))
-		}
-	}
-	for i := range in.Extensions().Len() {
-		*lines = append(*lines, describeField(in.Extensions().Get(i)))
-	}
-	for i := range in.Messages().Len() {
-		m := in.Messages().Get(i)
-		*lines = append(*lines, fmt.Sprintf("%s %t %d", m.FullName(), m.IsMapEntry(), m.ExtensionRanges().Len()))
-		for j := range m.Fields().Len() {
-			*lines = append(*lines, describeField(m.Fields().Get(j)))
-		}
-		describeTypes(lines, m)
-	}
-}
-
-func describeField(f protoreflect.FieldDescriptor) string {
-	line := fmt.Sprintf("%s %d %s %s packed=%t presence=%t of=%s", f.FullName(), f.Number(), f.Kind(), f.Cardinality(), f.IsPacked(), f.HasPresence(), f.ContainingMessage().FullName())
-	if !f.IsExtension() {
-		line += " " + f.JSONName()
-	}
-	if f.Message() != nil {
-		line += " " + string(f.Message().FullName())
-	}
-	if f.Enum() != nil {
-		line += " " + string(f.Enum().FullName())
-	}
-	if one := f.ContainingOneof(); one != nil {
-		line += fmt.Sprintf(" in %s %t", one.Name(), one.IsSynthetic())
-	}
-	return line
-}
 
 func TestCompileRefuses(t *testing.T) {
 	for name, tc := range map[string]struct{ text, want string }{

@@ -306,3 +306,14 @@ func anyone(t *testing.T) *grpc.ClientConn {
 		return described(protodesc.ToFileDescriptorProto(file))
 	})
 }
+
+// Files that import others are asked for one by one.
+func TestFilesOneByOne(t *testing.T) {
+	m, err := method.FromServer(t.Context(), anyone(t), "kinds.v1.Kinds/Unary", limit)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := requests(t, m, `{"wrapped": "w{{.RequestNumber}}"}`).Messages(3)[0]; !strings.Contains(string(got), "w3") {
+		t.Errorf("%q", got)
+	}
+}

@@ -297,7 +297,7 @@ func timesOf(data string, seed uint64) (func(number uint64) time.Duration, error
 	}
 	return func(number uint64) time.Duration {
 		var request work.WorkRequest
-		if messages := requests.Messages(number); messages == nil || proto.Unmarshal(messages[0], &request) != nil {
+		if messages := requests.Messages(number); len(messages) == 0 || proto.Unmarshal(messages[0], &request) != nil {
 			return 0 // no such call was made, or it was encoded above
 		}
 		return time.Duration((request.GetSleepMs() + request.GetCpuMs()) * float64(time.Millisecond))
