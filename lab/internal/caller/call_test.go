@@ -2,7 +2,6 @@ package caller
 
 import (
 	"context"
-	"io"
 	"net"
 	"net/http"
 	"strings"
@@ -235,39 +234,4 @@ func TestGoAway(t *testing.T) {
 			t.Errorf("%s: %d connections", method, c.Opened())
 		}
 	}
-}
-
-// A body is sent again where nothing of it was read, or where it can be made anew; and it
-// is closed once all is over.
-func TestHeldBody(t *testing.T) {
-	closed := 0
-	body := func() io.ReadCloser { return closing{strings.NewReader("x"), &closed} }
-	h := &held{ReadCloser: body()}
-	h.Close()
-	if !h.again(nil) || closed != 0 {
-		t.Errorf("unread: closed %d times", closed)
-	}
-	if text, err := io.ReadAll(h); string(text) != "x" || err != nil || h.again(nil) {
-		t.Errorf("%q, %v, and it is sent again", text, err)
-	}
-	if !h.again(func() (io.ReadCloser, error) { return body(), nil }) {
-		t.Error("it is not made anew")
-	}
-	h.Close()
-	h.release()
-	if closed != 1 {
-		t.Errorf("closed %d times", closed)
-	}
-}
-
-// closing counts how often it is closed.
-type closing struct {
-	io.Reader
-
-	n *int
-}
-
-func (c closing) Close() error {
-	*c.n++
-	return nil
 }

@@ -2,12 +2,10 @@ package caller
 
 import (
 	"context"
-	"io"
 	"net"
 	"net/http"
 	"slices"
 	"strings"
-	"sync"
 
 	"connectrpc.com/connect"
 )
@@ -39,26 +37,26 @@ type connector func(ctx context.Context) (*http.ClientConn, error)
 func newLane(connect connector) *lane { return &lane{connect: connect, lock: make(chan struct{}, 1)} }
 
 // Do sends a request. Where a connection ends before it takes the request, another one does,
-// unless a part of the request is gone.
+// if the body can be had again.
 func (l *lane) Do(r *http.Request) (*http.Response, error) {
-	body := &held{ReadCloser: r.Body}
-	defer body.release()
 	var conn *http.ClientConn
 	for try := 1; ; try++ {
 		var err error
 		if conn, err = l.open(r.Context(), conn); err != nil {
 			return nil, err
 		}
-		sent := r.WithContext(r.Context())
-		if sent.Body != http.NoBody {
-			sent.Body = body
-		}
-		response, err := conn.RoundTrip(sent)
-		if err == nil || !isUnsent(err) || try == mostTries || !body.again(r.GetBody) {
+		response, err := conn.RoundTrip(r)
+		if err == nil || !isUnsent(err) || try == mostTries || r.Body != http.NoBody && r.GetBody == nil {
 			return response, err
 		}
 		if strings.Contains(err.Error(), refused) {
 			conn = nil // it takes others
+		}
+		if r.Body != http.NoBody {
+			r = r.WithContext(r.Context())
+			if r.Body, err = r.GetBody(); err != nil {
+				return nil, err
+			}
 		}
 	}
 }
@@ -120,59 +118,3 @@ type pool struct{ *http.Transport }
 
 func (p pool) Do(r *http.Request) (*http.Response, error) { return p.RoundTrip(r) }
 func (p pool) close()                                     { p.CloseIdleConnections() }
-
-// held is the body of a request that may be sent again: net/http closes bodies also where it
-// has sent nothing of them.
-//
-// Life: made for a request; again between two tries; release when the last one is over.
-// Concurrency: net/http reads and closes it in goroutines of its own.
-type held struct {
-	io.ReadCloser
-
-	mu                     sync.Mutex
-	read, closed, released bool
-}
-
-func (h *held) Read(p []byte) (int, error) {
-	h.mu.Lock()
-	h.read = true
-	body := h.ReadCloser
-	h.mu.Unlock()
-	return body.Read(p)
-}
-
-// Close is put off while another try may come.
-func (h *held) Close() error {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.closed = true
-	if h.read || h.released {
-		return h.ReadCloser.Close()
-	}
-	return nil
-}
-
-// again makes the body ready for another try, and reports whether it is whole: nothing was
-// read, or anew, which may be nil, gives another.
-func (h *held) again(anew func() (io.ReadCloser, error)) bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.read && anew != nil {
-		body, err := anew()
-		if err != nil {
-			return false
-		}
-		h.ReadCloser, h.read = body, false
-	}
-	h.closed = false
-	return !h.read
-}
-
-func (h *held) release() {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.released = true
-	if h.closed && !h.read {
-		_ = h.ReadCloser.Close()
-	}
-}
