@@ -46,14 +46,6 @@ const labLoadExamples = `  # 500 calls a second for half a minute, whatever the 
   cabrank lab load localhost:8080 demo.Jobs/GetJob --data '{"id": 1}' --rate 100 --duration 10s \
       --fail 'p99<100ms' --find
 
-  # as from callers who do not know each other, each with a deadline, kept as a page
-  cabrank lab load localhost:8080 demo.Jobs/GetJob --data @jobs.json --rate 500 \
-      --arrivals poisson --timeout 300ms --duration 1m --out results
-
-  # 60 virtual users who come and go, each call on a connection of its own
-  cabrank lab load localhost:8080 demo.Jobs/GetJob --data '{"id": {{randomInt 1 1000}}}' \
-      --stages 30s:30,1m:60,20s:0 --connections per-call
-
   # two methods: every fifth call is for another one
   cabrank lab load localhost:8080 demo.Jobs/GetJob --data '{"id": 1}' --rate 500 --duration 30s \
       --also '20% demo.Jobs/List {"page": {{randomInt 1 9}}}'

@@ -19,7 +19,7 @@ const (
 )
 
 // CompareSchema names the keys of compare.json and what they mean.
-const CompareSchema = "cabrank.lab.compare/1"
+const CompareSchema = "cabrank.lab.compare/2"
 
 // Compare reads two run.json of one scenario. A folder means the one that is in it.
 //

@@ -153,8 +153,6 @@ type Findings struct {
 	Words []string `json:"words"`
 	// Tested are the comparisons, that of the primary figure first.
 	Tested []Tested `json:"tested,omitempty"`
-	// Figures are all medians.
-	Figures []Medians `json:"figures"`
 }
 
 // Tested is one comparison of B with A.
@@ -167,34 +165,10 @@ type Tested struct {
 	stats.Comparison
 }
 
-// Medians is a figure of an arm at a load in A and in B; null is not known, or above
-// every number.
-type Medians struct {
-	Arm    string   `json:"arm"`
-	Load   string   `json:"load"`
-	Figure string   `json:"figure"`
-	A      *float64 `json:"a"`
-	B      *float64 `json:"b"`
-}
-
-// Findings are the sentences, comparisons and medians.
+// Findings are the sentences and comparisons.
 func (t Two) Findings() Findings {
-	a, b, d := cellsOf(t.A), cellsOf(t.B), t.Document()
-	f := Findings{A: t.NameA, B: t.NameB, Words: slices.Concat(d.Answer, d.Words), Figures: []Medians{}}
-	number := func(v float64) *float64 {
-		if !finite(v) {
-			return nil // JSON cannot say it
-		}
-		return &v
-	}
-	for _, key := range t.common() {
-		for _, figure := range slices.Concat(columns(nil)...) {
-			of, in := a.spread(key.arm, key.load, figure).middle, b.spread(key.arm, key.load, figure).middle
-			if finite(of) || finite(in) {
-				f.Figures = append(f.Figures, Medians{key.arm, key.load, figure, number(of), number(in)})
-			}
-		}
-	}
+	d := t.Document()
+	f := Findings{A: t.NameA, B: t.NameB, Words: slices.Concat(d.Answer, d.Words)}
 	verdicts, _ := t.verdicts() // the words have the error
 	for _, v := range verdicts {
 		tested := Tested{Arm: v.claim.Other, Load: v.claim.Load, Primary: v.claim.Primary, Withheld: v.withheld, Comparison: v.comparison}
