@@ -20,7 +20,6 @@ import (
 	"github.com/cabrank/cabrank/internal/cli"
 	"github.com/cabrank/cabrank/lab/internal/lab"
 	"github.com/cabrank/cabrank/lab/internal/result"
-	"github.com/cabrank/cabrank/lab/internal/rig"
 	"github.com/cabrank/cabrank/lab/internal/scenario"
 	"github.com/cabrank/cabrank/lab/internal/testbed"
 	"github.com/cabrank/cabrank/lab/internal/traffic"
@@ -243,9 +242,10 @@ func place(s *scenario.Scenario, cabrank string) (placed *scenario.Scenario, for
 	if !s.NeedsExamples() {
 		return s.Placed(at), func() {}, nil
 	}
-	if at.Examples, forget, err = rig.TempFolder(); err != nil {
+	if at.Examples, err = os.MkdirTemp("", "cabrank-lab-"); err != nil {
 		return nil, nil, err
 	}
+	forget = func() { _ = os.RemoveAll(at.Examples) } // it is ours
 	if err := unpack(at.Examples); err != nil {
 		forget()
 		return nil, nil, err

@@ -155,12 +155,12 @@ func (f *proxyFront) start(ctx context.Context, backends []string) error {
 	if spec.Front.TLS == scenario.TLSItself {
 		f.config.Cert = f.rig.cert()
 	}
-	args, err := f.proxy.Write(f.rig.folder.path, f.config)
+	args, err := f.proxy.Write(string(f.rig.folder), f.config)
 	if err != nil {
 		return err
 	}
 	return f.run(ctx, f.proxy.Name, testbed.Program{
-		Command: append(append([]string{path}, args...), spec.Front.Flags...), Env: spec.Front.Env, Dir: f.rig.folder.path, Cores: spec.Front.Cores,
+		Command: append(append([]string{path}, args...), spec.Front.Flags...), Env: spec.Front.Env, Dir: string(f.rig.folder), Cores: spec.Front.Cores,
 	})
 }
 
@@ -274,10 +274,10 @@ func (r *Rig) startTLS(ctx context.Context) error {
 		if err != nil {
 			return p, err
 		}
-		args, err := proxy.Write(r.folder.path, proxies.Config{
+		args, err := proxy.Write(string(r.folder), proxies.Config{
 			Listen: r.tlsAt.addr(), Workers: []proxies.Worker{{Name: "front", Addr: r.front.target()}},
 			Connections: max(0, r.files/2-spareFiles), Files: r.files, Cert: r.cert(),
 		})
-		return testbed.Program{Command: append([]string{path}, args...), Dir: r.folder.path, Cores: r.spec.Front.Cores}, err
+		return testbed.Program{Command: append([]string{path}, args...), Dir: string(r.folder), Cores: r.spec.Front.Cores}, err
 	})
 }
