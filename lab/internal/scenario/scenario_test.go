@@ -48,7 +48,7 @@ arms:
 every_load: {duration: 20s, warmup: 1s, timeout: 300ms}
 loads:
   - name: steps
-    rate: [100, 30000/m]
+    rate: [100, 500/s]
     arrivals: poisson
     max_in_flight: 50
     processes: 4
@@ -109,7 +109,7 @@ func TestParse(t *testing.T) {
 		b.Client.Way != (caller.Way{Protocol: "connect", Codec: "json", HTTP: "1.1"}) || b.Front.CPU != 1.5 || b.Client.Connections != caller.PerCall || b.Client.Processes != 2 {
 		t.Errorf("the second arm: %+v", b)
 	}
-	if got := strings.Join(loadNames(s.Loads), ", "); got != "steps 100/s, steps 30000/m, 60 callers, 10 at once, stages 30s:30,1m:60,20s:0" {
+	if got := strings.Join(loadNames(s.Loads), ", "); got != "steps 100/s, steps 500/s, 60 callers, 10 at once, stages 30s:30,1m:60,20s:0" {
 		t.Errorf("loads: %s", got)
 	}
 	if len(s.ArmsAt(&s.Loads[2])) != 1 || len(s.ArmsAt(&s.Loads[0])) != 2 || s.Blocks() != 8*12+5 {
@@ -138,7 +138,7 @@ func TestQuick(t *testing.T) {
 
 func TestOnly(t *testing.T) {
 	s, err := parsed(t, whole).Only([]string{"other"})
-	if err != nil || len(s.Arms) != 1 || len(s.Claims()) != 0 || strings.Join(loadNames(s.Loads), ", ") != "steps 100/s, steps 30000/m, 10 at once, stages 30s:30,1m:60,20s:0" {
+	if err != nil || len(s.Arms) != 1 || len(s.Claims()) != 0 || strings.Join(loadNames(s.Loads), ", ") != "steps 100/s, steps 500/s, 10 at once, stages 30s:30,1m:60,20s:0" {
 		t.Errorf("%v, %d arms, claims %+v, loads %s", err, len(s.Arms), s.Claims(), strings.Join(loadNames(s.Loads), ", "))
 	}
 	if s, err := parsed(t, whole).Only([]string{"other", "as it is"}); err != nil || len(s.Claims()) != 2 || len(s.Loads) != 5 {
@@ -177,7 +177,7 @@ func TestFaults(t *testing.T) {
 		{"do: roll", "do: rol", `x.yml:51: loads[2].events[1].do: "rol" is unknown; did you mean roll? allowed: stop, kill, slow, add, remove, roll, burst`},
 		{"for: 1s, more: 100", "for: 1s", `burst at 7s: how many more`},
 		{"times: 3", "times: 1", `slow at 3s: how slow?`},
-		{"rate: [100, 30000/m]", "rate: [100, 30000/x]", `load "steps 30000/x": rate "30000/x": "30000/x": the unit of a rate is /s, /m or /h`},
+		{"rate: [100, 500/s]", "rate: [100, 500/x]", `load "steps 500/x": rate "500/x": "500/x" is not a rate from 0 to`},
 		{"callers: 60", "callers: 60\n    rate: 5", `loads[2]: does not say when calls start, or says it twice; allowed: one of rate, at_once (open loops), callers and stages (closed loops)`},
 		{"every: 1s", "every: 21s", `load "10 at once": every 21s: want a time from 1ms to the duration, 20s`},
 		{"every: 1s", "every: 999us", `load "10 at once": every 999µs: want a time from 1ms to the duration, 20s`},

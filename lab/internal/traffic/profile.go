@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -134,14 +135,11 @@ const (
 
 // ParseRate reads the rate of an open loop that lasts for a duration.
 //
-// Shape: pieces with commas between them, each [LENGTH:]RATE[..RATE]. A piece with
-// two rates is a ramp from one to the other. Pieces without a length share what the
-// others leave of the duration in equal parts.
+// Shape: RATE[..RATE], or pieces with commas between them, each LENGTH:RATE[..RATE]. Two
+// rates are a ramp from one to the other.
 //
-//	500                      500 calls per second
-//	30000/m                  the same, by the minute; /s and /h are units, too
+//	500                      500 calls per second, as is 500/s
 //	100..500                 a ramp over the whole duration
-//	100,200,400              three steps of equal length
 //	10s:100,1s:2000,10s:100  a burst
 //
 // Units: a rate is above 0 somewhere and at most 1,000,000 per second. With a duration
@@ -163,7 +161,7 @@ func ParseRate(text string, duration time.Duration) (Profile, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := p.share(duration); err != nil {
+	if err := p.last(duration); err != nil {
 		return nil, err
 	}
 	if p.Area() <= 0 {
@@ -172,30 +170,18 @@ func ParseRate(text string, duration time.Duration) (Profile, error) {
 	return p, nil
 }
 
-// share gives the pieces without a length their part of the duration.
-func (p Profile) share(duration time.Duration) error {
-	free, known := 0, time.Duration(0)
-	for _, piece := range p {
-		known += max(piece.Length, 0)
-		if piece.Length < 0 {
-			free++
-		}
-	}
-	left := duration - known
+// last gives a piece without a length the duration, and holds others against it.
+func (p Profile) last(duration time.Duration) error {
+	alone := len(p) == 1 && p[0].Length < 0
 	switch {
-	case free == 0 && duration != 0 && left != 0:
-		return fmt.Errorf("the pieces last %v, and --duration is %v: leave one of them out", known, duration)
-	case free > 0 && duration == 0:
+	case alone && duration == 0:
 		return errors.New("how long? give --duration")
-	case free > 0 && left < time.Duration(free):
-		return fmt.Errorf("nothing of --duration %v is left for a piece without a length", duration)
-	}
-	for i := range p {
-		if p[i].Length < 0 {
-			p[i].Length = left / time.Duration(free)
-			left -= p[i].Length
-			free--
-		}
+	case alone:
+		p[0].Length = duration
+	case slices.ContainsFunc(p, func(piece Piece) bool { return piece.Length < 0 }):
+		return errors.New("one of several pieces has no length: want LENGTH:RATE, such as 10s:100,1s:2000")
+	case duration != 0 && p.Length() != duration:
+		return fmt.Errorf("the pieces last %v, and --duration is %v: leave one of them out", p.Length(), duration)
 	}
 	return nil
 }
@@ -261,21 +247,10 @@ func parsePieces(text string, level func(string) (Piece, error)) (p Profile, err
 	return p, nil
 }
 
-// parseLevel reads a number of calls, by the second if it has no unit.
+// parseLevel reads a number of calls by the second.
 func parseLevel(text string) (float64, error) {
-	number, unit, _ := strings.Cut(text, "/")
-	per := 1.0
-	switch strings.TrimPrefix(unit, "1") {
-	case "", "s":
-	case "m":
-		per = 60
-	case "h":
-		per = 3600
-	default:
-		return 0, fmt.Errorf("%.40q: the unit of a rate is /s, /m or /h", text)
-	}
-	n, err := strconv.ParseFloat(number, 64)
-	if n /= per; err != nil || math.IsNaN(n) || n < 0 || n > MostRate {
+	n, err := strconv.ParseFloat(strings.TrimSuffix(text, "/s"), 64)
+	if err != nil || math.IsNaN(n) || n < 0 || n > MostRate {
 		return 0, fmt.Errorf("%.40q is not a rate from 0 to %d calls per second, such as 500, 100..500 or 10s:100,1s:2000", text, MostRate)
 	}
 	return n, nil

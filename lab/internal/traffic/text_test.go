@@ -16,18 +16,12 @@ func TestParseRate(t *testing.T) {
 	}{
 		{"500", 30 * time.Second, "30s:500"},
 		{"500/s", 30 * time.Second, "30s:500"},
-		{"500/1s", 30 * time.Second, "30s:500"},
-		{"30000/m", 30 * time.Second, "30s:500"},
-		{"3600/h", time.Hour, "1h0m0s:1"},
 		{"0.5", time.Minute, "1m0s:0.5"},
 		{"1e3", time.Second, "1s:1000"},
 		{"100..500", time.Minute, "1m0s:100..500"},
 		{"500..0", time.Minute, "1m0s:500..0"},
-		{"100,200,400", 30 * time.Second, "10s:100,10s:200,10s:400"},
-		{"100, 200", 3 * time.Nanosecond, "1ns:100,2ns:200"},
 		{"10s:100,1s:2000,10s:100", 0, "10s:100,1s:2000,10s:100"},
 		{"10s:100,1s:2000,10s:100", 21 * time.Second, "10s:100,1s:2000,10s:100"},
-		{"10s:100,0..1000,1000", 30 * time.Second, "10s:100,10s:0..1000,10s:1000"},
 	} {
 		p, err := ParseRate(tc.text, tc.duration)
 		if err != nil || p.String() != tc.want {
@@ -60,12 +54,12 @@ func TestOptionsRefused(t *testing.T) {
 		{Options{Rate: "-1", Duration: 1}, `--rate "-1": "-1" is not a rate from 0 to 1000000 calls per second, such as 500, 100..500 or 10s:100,1s:2000`},
 		{Options{Rate: "NaN", Duration: 1}, `--rate "NaN": "NaN" is not a rate from 0 to 1000000 calls per second, such as 500, 100..500 or 10s:100,1s:2000`},
 		{Options{Rate: "1..", Duration: 1}, `--rate "1..": "" is not a rate from 0 to 1000000 calls per second, such as 500, 100..500 or 10s:100,1s:2000`},
-		{Options{Rate: "5/d", Duration: 1}, `--rate "5/d": "5/d": the unit of a rate is /s, /m or /h`},
+		{Options{Rate: "5/d", Duration: 1}, `--rate "5/d": "5/d" is not a rate from 0 to 1000000 calls per second, such as 500, 100..500 or 10s:100,1s:2000`},
 		{Options{Rate: "0", Duration: time.Second}, `--rate "0": no call would be made: give a rate above 0`},
 		{Options{Rate: "x:5", Duration: 1}, `--rate "x:5": "x" is not a length of time from 0s to 24h0m0s, such as 30s`},
 		{Options{Rate: "20h:5,20h:5"}, `--rate "20h:5,20h:5": the pieces last more than 24h0m0s`},
 		{Options{Rate: "10s:5,10s:5", Duration: time.Minute}, `--rate "10s:5,10s:5": the pieces last 20s, and --duration is 1m0s: leave one of them out`},
-		{Options{Rate: "10s:5,5", Duration: 5 * time.Second}, `--rate "10s:5,5": nothing of --duration 5s is left for a piece without a length`},
+		{Options{Rate: "10s:5,5", Duration: 5 * time.Second}, `--rate "10s:5,5": one of several pieces has no length: want LENGTH:RATE, such as 10s:100,1s:2000`},
 		{Options{Rate: strings.Repeat("5,", 1000), Duration: 1}, `--rate "` + strings.Repeat("5,", 40) + `": 1001 pieces, at most 1000 are read`},
 		{Options{Rate: "5", Duration: 1, Think: 1}, "--think is for --callers and --stages: in an open loop nobody waits for answers"},
 		{Options{Rate: "5", Duration: 1, Arrivals: "random"}, `--arrivals "random": want constant or poisson`},
@@ -75,7 +69,7 @@ func TestOptionsRefused(t *testing.T) {
 		{Options{Rate: "5", Calls: 5, Duration: 1}, "--calls and --duration: how long a --rate goes on is said by one of them"},
 		{Options{Rate: "5..6", Calls: 5}, "--calls 5: want one --rate beside it, such as 500"},
 		{Options{Rate: "2s:5", Calls: 5}, "--calls 5: want one --rate beside it, such as 500"},
-		{Options{Rate: "1/h", Calls: 25}, "--calls 25 at --rate 1/h: they take more than 24h0m0s"},
+		{Options{Rate: "0.001", Calls: 87}, "--calls 87 at --rate 0.001: they take more than 24h0m0s"},
 		{Options{Stages: "1s:5", Calls: 5}, "--calls 5: want a number from 1 up, with --rate, or with --callers and without --warmup"},
 		{Options{Callers: -5, Duration: 1}, "--callers -5: want 1 to 100000"},
 		{Options{Callers: 5, Duration: 1, Arrivals: "poisson"}, "--arrivals is for --rate: in a closed loop answers decide when calls start"},
@@ -105,7 +99,7 @@ func TestPlanInWords(t *testing.T) {
 }
 
 func FuzzPlan(f *testing.F) {
-	for _, text := range []string{"500", "100..500/m", "10s:100,1s:2000,10s:100", "30s:30,1m:60,20s:0", "0s:1,1ns:0", "1e-9", "1ns:1e6", "0..5", "1s:0,5", "0\n0"} {
+	for _, text := range []string{"500", "100..500/s", "10s:100,1s:2000,10s:100", "30s:30,1m:60,20s:0", "0s:1,1ns:0", "1e-9", "1ns:1e6", "0..5", "1s:0,1s:5", "0\n0"} {
 		f.Add(text, int64(30*time.Second), int64(0))
 	}
 	f.Fuzz(func(t *testing.T, text string, duration, warmup int64) {
