@@ -4,8 +4,8 @@
 //
 // A Histogram counts durations. Calls has two of them, for answers and for
 // failures, and counts the failures by code. Both merge without loss, and are
-// written in the compressed form (V2) that the other HdrHistogram tools read:
-// as text inside JSON, or as a log of intervals.
+// written in the compressed form (V2) that the other HdrHistogram tools read,
+// as text inside JSON.
 //
 // It knows no call, no clock and no arm. What two arms say about each other is
 // for package stats.

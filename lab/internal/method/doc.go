@@ -7,7 +7,7 @@
 // sends them. It makes no call but those of reflection, and runs nothing that a template
 // says.
 //
-// A template is cut into JSON documents (template.go), each of which is read once with
-// numbers in place of its placeholders, which are looked for in the message (check.go). A
-// document without any is encoded then; any other is filled in and read for each call.
+// A template is cut into JSON documents (template.go), each of which is read with the least
+// and with the greatest values in place of its placeholders. A document without any is
+// encoded then; any other is filled in and read for each call.
 package method
