@@ -101,9 +101,29 @@ var layers = map[string]layer{
 		documented: true,
 	},
 
+	// Requests and answers of gRPC-Web and Connect. They know no call but what they are handed.
+	"internal/web/webcall": {inside: []string{"internal/grpcwire", "internal/h2"}, notStd: []string{"os", "syscall"}, documented: true},
+	"internal/web/grpcweb": {
+		inside:     []string{"internal/grpcwire", "internal/h2", "internal/web/webcall"},
+		notStd:     []string{"os", "syscall"},
+		documented: true,
+	},
+	"internal/web/connect": {
+		inside:     []string{"internal/grpcwire", "internal/h2", "internal/web/webcall"},
+		outside:    []string{"google.golang.org/genproto", "google.golang.org/protobuf"},
+		notStd:     []string{"os", "syscall"},
+		documented: true,
+	},
+	// Their calls, made in the relay: it joins the two, and the schema.
+	"internal/webdoors": {
+		inside:     []string{"internal/door", "internal/grpcwire", "internal/h2", "internal/relay", "internal/schema", "internal/web/..."},
+		notStd:     []string{"os", "syscall"},
+		documented: true,
+	},
+
 	// Callers over WebSocket. They know of functions and channels what a broker says.
 	"internal/socket": {
-		inside:     []string{"internal/auth", "internal/broker", "internal/watch"},
+		inside:     []string{"internal/auth", "internal/broker", "internal/door", "internal/watch"},
 		outside:    []string{"github.com/go-json-experiment/json/jsontext", "github.com/gorilla/websocket", "google.golang.org/protobuf/encoding/protowire"},
 		notStd:     []string{"os/exec", "syscall"},
 		documented: true,
@@ -399,6 +419,7 @@ var mutable = map[string]string{
 	"internal/testkit/exchange.files": "embedded by the compiler",
 
 	"internal/relay.pathCheck":      "bytes to compare with",
+	"internal/relay.pathHealth":     "bytes to compare with",
 	"internal/relay.pathOwn":        "bytes to compare with",
 	"internal/relay.pathReflection": "bytes to compare with",
 	"internal/relay.pathWatch":      "bytes to compare with",

@@ -5,14 +5,14 @@
 #   scripts/install-deps.sh race      a C compiler, for the race detector
 #   scripts/install-deps.sh workers   Ruby, Python and Node with their gRPC; Redis; Prometheus; HAProxy, nginx, nghttpx; a browser; an emulator
 #   scripts/install-deps.sh autobahn  Autobahn's suite of WebSocket, which needs Python 2.7
-#   scripts/install-deps.sh conformance  Connect's suite, for what passes through
+#   scripts/install-deps.sh conformance  Connect's suite, for what passes through; the clients that pages call with
 #   scripts/install-deps.sh bench     ghz, and the types of k6, to check the scripts of bench/ with
 #   scripts/install-deps.sh lab       the servers of examples/echo in Java and Rust, where their toolchains are
 #   scripts/install-deps.sh peers     the same proxies and Envoy, to measure beside
 #
 # System packages come from Debian as root; the release pins their versions.
 # Without root, or without apt, it stops and prints the one line to run. Python
-# and Node packages are pinned in examples/ and bench/peers/ and stay inside the
+# and Node packages are pinned in examples/, test/ and bench/ and stay inside the
 # tree.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -139,12 +139,18 @@ toolchain() {
   done
 }
 
-# install_conformance builds Connect's suite; v1.0.7 needs a module that cannot be had.
+# install_conformance builds Connect's suite, with modules of its own, and the description of
+# its service. v1.0.7 needs one that cannot be had.
 install_conformance() {
-  local version=v1.0.6 dir=.deps/conformance
-  [ -e "$dir/$version" ] && return
+  local version=v1.0.6 dir=.deps/conformance from
+  [ -e "$dir/$version" ] && [ -e "$dir/service.pb" ] && return
   echo "install-deps: Connect's conformance suite $version into $dir"
-  twice env GOBIN="$PWD/$dir" CGO_ENABLED=0 go install -trimpath connectrpc.com/conformance/cmd/{connectconformance,referenceserver}@$version
+  twice env GOBIN="$PWD/$dir" CGO_ENABLED=0 go install -trimpath connectrpc.com/conformance/cmd/{connectconformance,referenceserver,grpcserver}@$version
+  need ruby-grpc-tools command -v grpc_tools_ruby_protoc
+  from=$(go env GOMODCACHE)/connectrpc.com/conformance@$version/proto
+  mkdir -p "$dir/google/protobuf" # the compiler of that package has no files of protobuf itself
+  echo 'syntax = "proto3"; package google.protobuf; message Any { string type_url = 1; bytes value = 2; }' >"$dir/google/protobuf/any.proto"
+  grpc_tools_ruby_protoc -I "$dir" -I "$from" --include_imports --descriptor_set_out="$dir/service.pb" "$from/connectrpc/conformance/v1/service.proto"
   touch "$dir/$version"
 }
 
@@ -198,7 +204,7 @@ autobahn)
   install_autobahn
   ;;
 conformance)
-  install_conformance
+  install_conformance; install_node test/real/web/page
   ;;
 bench)
   install_ghz

@@ -200,7 +200,7 @@ func newCollector(sources Sources) *collector {
 		refusals:        desc("refusals_total", "Calls that cabrank itself refused or ended, by reason.", "reason"),
 		retries:         desc("retries_total", "Further attempts by the rules of methods, by what had failed.", "reason"),
 		retriesDenied:   desc("retries_denied_total", "Further attempts that were due and not made, by what spoke against them.", "reason"),
-		doors:           desc("door_calls_total", "Finished calls by the door through which they came in.", "door"),
+		doors:           desc("door_calls_total", "Finished calls by the door through which they came in, and gRPC code (HTTP status for door \"http\").", "door", "code"),
 		hedges:          desc("hedges_total", "Second attempts beside first ones that were late, by result; sent ones are also won or lost, or under way.", "result"),
 		ended:           desc("connections_ended_total", "Connections that cabrank ended, by side and reason.", "side", "reason"),
 		connections:     desc("connections", "Connections of callers now."),
@@ -299,8 +299,10 @@ func (c *collector) collectCalls(out emitter, stats relay.Stats) {
 	for reason, attempts := range stats.RetriesDenied {
 		out.counter(c.retriesDenied, attempts, reason)
 	}
-	for name, calls := range stats.Doors {
-		out.counter(c.doors, calls, name)
+	for name, codes := range stats.Doors {
+		for code, calls := range codes {
+			out.counter(c.doors, calls, name, code)
+		}
 	}
 	for result, hedges := range stats.Hedges {
 		out.counter(c.hedges, hedges, result)

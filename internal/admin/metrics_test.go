@@ -66,7 +66,7 @@ func fullSources() Sources {
 				Refusals: map[string]uint64{"queue_full": 2},
 				Retries:  map[string]uint64{"worker_lost": 3}, RetriesDenied: map[string]uint64{"budget": 1},
 				Hedges: map[string]uint64{"won": 6},
-				Doors:  map[string]uint64{"grpc": 9},
+				Doors:  map[string]map[string]uint64{"grpc": {"OK": 9}},
 
 				Connections: 12,
 				Buffered:    4096,
@@ -109,7 +109,7 @@ func TestMetricsPage(t *testing.T) {
 		`cabrank_retries_total{reason="worker_lost"} 3`,
 		`cabrank_retries_denied_total{reason="budget"} 1`,
 		`cabrank_hedges_total{result="won"} 6`,
-		`cabrank_door_calls_total{door="grpc"} 9`,
+		`cabrank_door_calls_total{code="OK",door="grpc"} 9`,
 		`cabrank_connections 12`,
 		`cabrank_buffered_bytes 4096`,
 		`cabrank_queue_length 7`,

@@ -63,8 +63,15 @@ type Config struct {
 	// Bytes held by the process (R11).
 	BufferTotal Size   `key:"buffer_total" default:"64MiB" range:"1MiB..64GiB" unit:"B" change:"reload" help:"bytes of all calls together that may be held in memory; fewer where the container has less"`
 	Limits      Limits `key:"limits"`
-	Socket      Socket `key:"socket"`
-	Auth        Auth   `key:"auth" kind:"auth" default:"none" change:"upgrade" help:"by which tokens callers show who they are, and what each may do (docs/socket-auth.md); none: nobody is asked"`
+	Web         Web    `key:"web"`
+
+	// Speak says what the workers speak. Descriptors describe their methods.
+	Speak       string   `key:"speak" oneof:"grpc|any" default:"grpc" change:"upgrade" help:"what workers speak: grpc, into which gRPC-Web and Connect are translated, or any: what is not gRPC is passed on to them as it is"`
+	OwnServices string   `key:"own_services" oneof:"all|health|none" default:"all" change:"reload" help:"which of gRPC's own services callers reach: all, health alone (no reflection), or none"`
+	Descriptors []string `key:"descriptors" kind:"files" default:"none" change:"upgrade" help:"files that describe the methods that are called in JSON, of protoc --descriptor_set_out; none: workers do, by reflection"`
+
+	Socket Socket `key:"socket"`
+	Auth   Auth   `key:"auth" kind:"auth" default:"none" change:"upgrade" help:"by which tokens callers show who they are, and what each may do (docs/socket-auth.md); none: nobody is asked"`
 
 	Shards int // that share the connections, each served by one CPU at a time
 
@@ -82,6 +89,11 @@ type Config struct {
 
 	origins       map[string]Origin
 	commandOrigin Origin
+}
+
+// Web says which pages may call.
+type Web struct {
+	Origins []string `key:"origins" kind:"pages" default:"none" change:"reload" help:"origins of pages that may call from another host than the port's, with *. for all hosts below a domain; those of its own host always may"`
 }
 
 // Amount and the others are options of the part that goes by them, which has the tags.
@@ -164,7 +176,6 @@ type Socket struct {
 	Push        string   `key:"push" kind:"push" arg:"HOST:PORT" default:"off" change:"upgrade" help:"where the application publishes to sockets and ends them, by HTTP and gRPC, or off; beyond loopback it needs a token"`
 	PushToken   string   `key:"push_token" kind:"secret" arg:"FILE" default:"none" change:"upgrade" secret:"yes" help:"file with the token that requests of the application have to bring, at least 16 bytes; env:NAME: it is in that variable"`
 	Methods     []string `key:"methods" kind:"methods" arg:"METHOD" default:"none" change:"upgrade" help:"gRPC methods of the workers that callers over WebSocket may call"`
-	Descriptors []string `key:"descriptors" kind:"files" arg:"FILE" default:"none" change:"upgrade" help:"files that describe these methods, of protoc --descriptor_set_out; none: workers do, by reflection"`
 }
 
 // SlogLevel returns Level as log/slog knows it.

@@ -17,9 +17,9 @@ func TestFileFaults(t *testing.T) {
 		{"unknown key in a section", "queue:\n  colour: red", "cabrank.yml:2: queue.colour: unknown key; allowed: length, timeout"},
 		{"in a section of gruf-relay's", "server:\n  colour: red", "cabrank.yml:2: server.colour: unknown key; allowed: host, port"},
 		{"a key of before", "server:\n  reuse_port: true", "cabrank.yml:2: server.reuse_port: now listen: HOST:PORT shared"},
-		{"unknown key at the top", "colour: red", "cabrank.yml:1: colour: unknown key; allowed: access_log, auth, balance, buffer_total, call_timeout, control, dns, drain_timeout, explain, fair, hang_timeout, hooks, lanes, " +
-			"limits, listen, log, max_run_time, methods, metrics, on_cancel, pre_stop_delay, probes, proxies, queue, recycle, " +
-			"socket, stall_timeout, stream_slots, tls, tls_clear, tls_client, upstream_tls, upstreams, warm_up, workers"},
+		{"unknown key at the top", "colour: red", "cabrank.yml:1: colour: unknown key; allowed: access_log, auth, balance, buffer_total, call_timeout, control, descriptors, dns, drain_timeout, explain, fair, hang_timeout, hooks, lanes, " +
+			"limits, listen, log, max_run_time, methods, metrics, on_cancel, own_services, pre_stop_delay, probes, proxies, queue, recycle, " +
+			"socket, speak, stall_timeout, stream_slots, tls, tls_clear, tls_client, upstream_tls, upstreams, warm_up, web, workers"},
 		{"merge key", "workers: &w {count: 1}\nserver:\n  <<: *w", "cabrank.yml:3: server.<<: merge keys are not taken; allowed: an alias in place of a value, as in port: *name"},
 		{"anchor under a key of its own", "x-all: &all {count: 2}\nworkers: *all",
 			"cabrank.yml:1: x-all: unknown key, in which nothing can be kept for aliases; allowed: the anchor (&name) where its value is used first"},

@@ -16,7 +16,7 @@ func kinds() map[string]kind {
 		"networks": list{cleanNetwork, "addresses and networks such as 10.0.0.0/8", 100}, "control": text{clean: cleanControl, legal: controlLegal},
 		"upstreams": list{cleanUpstream, upstreamLegal, maxUpstreams}, "servers": list{cleanNameServer, nameServerLegal, maxNameServers},
 		"redis": redisAddresses{}, "push": text{clean: cleanPush, legal: "HOST:PORT, or off"}, "page": page,
-		"paths": list{cleanPath, "paths that begin with /", 100}, "origins": originList{list{cleanOrigin, "origins such as https://shop.example, or none", 100}},
+		"paths": list{cleanPath, "paths that begin with /", 100}, "pages": list{cleanPageOrigin, "origins such as https://shop.example or https://*.shop.example", 100}, "origins": originList{list{cleanOrigin, "origins such as https://shop.example, or none", 100}},
 		"file": file, "files": list{cleanLine, "names of files", 100}, "log": text{clean: cleanLogPath, legal: "a path with a /, stdout, or none"},
 
 		// numbers that are more

@@ -206,7 +206,7 @@ server.proxy_timeout: "81s"  # dotted, quoted
 workers:                 # everything below is commented out
 #  count: 3
 upstreams: [a:1, "[::1]:2", unix:/run/a.sock]
-socket.descriptors:
+descriptors:
   - busy, very
   - &r full
 socket.path: /ws
@@ -216,7 +216,7 @@ metrics: {enabled: off, path: &p /m}
 `})
 	c := mustLoad(t, from)
 	if c.CallTimeout != 81*time.Second || !slices.Equal(c.Upstreams, []string{"a:1", "[::1]:2", "unix:/run/a.sock"}) ||
-		!slices.Equal(c.Socket.Descriptors, []string{"busy, very", "full"}) || c.BufferTotal != 2*MiB ||
+		!slices.Equal(c.Descriptors, []string{"busy, very", "full"}) || c.BufferTotal != 2*MiB ||
 		c.PreStopDelay != 90*time.Second || c.Metrics.On || c.Metrics.Path != "/m" {
 		t.Errorf("got %+v", c)
 	}
@@ -239,7 +239,7 @@ func TestListsFromVariables(t *testing.T) {
 func TestShownValuesCanBeReadBack(t *testing.T) {
 	from := sources(nil)
 	from.Flags = map[string]string{"queue-timeout": "1h0m", "probes": "[::1]:0"}
-	from.ReadFile = sources(map[string]string{"cabrank.yml": `socket.descriptors: ['busy, very', full]
+	from.ReadFile = sources(map[string]string{"cabrank.yml": `descriptors: ['busy, very', full]
 socket.path: /ws
 balance: ring_hash::authority
 fair.key: metadata:x-tenant

@@ -47,6 +47,7 @@ func moved() map[string]string {
 		"slots_min":                      "now slots: MIN-MAX",
 		"socket.allow_empty_subprotocol": "now fixed at false",
 		"socket.buffer_total":            "now fixed at 64MiB",
+		"socket.descriptors":             "now descriptors",
 		"socket.max_calls":               "now fixed at 1000",
 		"socket.max_subscriptions":       "now fixed at 1000",
 		"socket.ping":                    "now fixed at 30s",

@@ -21,7 +21,7 @@ const ownHost = "host"
 func SocketFlags() (flags []Key) {
 	for _, key := range Keys() {
 		switch key.Name {
-		case "socket.methods", "socket.descriptors": // of workers
+		case "socket.methods": // of workers
 			continue
 		case "listen", "metrics", "probes", "drain_timeout", "log.level", "log.format":
 			key.Env = ""
@@ -101,9 +101,6 @@ func (c *Config) socketsOff() (idle []idleSetting) {
 		}
 	}
 	idle = append(idle, idleSetting{len(c.Socket.Paths) == 0 && !c.Auth.AllDoors(), "auth", "there are no sockets, socket.path is none", "socket.path"})
-	if len(c.Socket.Paths) > 0 {
-		idle = append(idle, idleSetting{len(c.Socket.Methods) == 0, "socket.descriptors", "no method may be called, socket.methods is none", "socket.methods"})
-	}
 	return idle
 }
 
@@ -182,4 +179,13 @@ func cleanSecret(source string) (string, error) {
 		return "", errors.New("has a control character")
 	}
 	return source, nil
+}
+
+// cleanPageOrigin accepts what a browser sends, and all hosts below a domain.
+func cleanPageOrigin(origin string) (string, error) {
+	scheme, host, _ := strings.Cut(origin, "://")
+	if clean, err := cleanOrigin(scheme + "://" + strings.TrimPrefix(host, "*.")); err != nil || clean == "null" || host == "" {
+		return "", fmt.Errorf("%s is not an origin", quote(origin))
+	}
+	return strings.ToLower(origin), nil
 }

@@ -3,6 +3,7 @@ package grpcwire
 import (
 	"slices"
 	"strconv"
+	"strings"
 )
 
 // Code is a gRPC status code as grpc-status carries it, in decimal.
@@ -61,6 +62,19 @@ func (c Code) String() string {
 		return codeNames[c]
 	}
 	return "CODE(" + strconv.Itoa(int(c)) + ")"
+}
+
+// InJSON returns the name that a code has in JSON: gRPC's own in small letters, and "canceled"
+// as Connect writes it. A number that is no code is named as Unknown is.
+// Source: Connect protocol, "Error Codes".
+func (c Code) InJSON() string {
+	switch {
+	case c == Cancelled:
+		return "canceled"
+	case c >= NumCodes:
+		c = Unknown
+	}
+	return strings.ToLower(c.String())
 }
 
 // CodeNamed returns the code with a name, in the spelling of the specification.

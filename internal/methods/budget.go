@@ -5,12 +5,6 @@ import "sync/atomic"
 // mostAnswer is the most bytes of an answer, as gRPC's own clients have it.
 const mostAnswer = 4 << 20
 
-// counter counts bytes that are held (broker.Share).
-type counter interface {
-	Take(n int) bool
-	Give(n int)
-}
-
 // budget is a counter with a bound.
 type budget struct {
 	most int64

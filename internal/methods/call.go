@@ -195,9 +195,9 @@ func (k *call) dropBody() {
 
 // answer takes the answer of a unary method.
 func (k *call) answer() (json.RawMessage, error) {
-	in := inflow{from: &k.local, budget: k, most: mostAnswer}
-	defer in.free()
-	message, err := in.next()
+	in := grpcwire.Messages{From: &k.local, Budget: k, Most: mostAnswer}
+	defer in.Free()
+	message, err := next(&in)
 	if err != nil {
 		return nil, k.whyEnded(err, true)
 	}
@@ -205,7 +205,7 @@ func (k *call) answer() (json.RawMessage, error) {
 	if err != nil {
 		return nil, err
 	}
-	switch _, err := in.next(); {
+	switch _, err := next(&in); {
 	case err == nil && k.method == nil:
 		return nil, broker.ErrOneResult
 	case err == nil:
@@ -218,12 +218,12 @@ func (k *call) answer() (json.RawMessage, error) {
 // stream hands over an answer message by message. What its caller does not take is not
 // read, so that the worker waits.
 func (k *call) stream() error {
-	in := inflow{from: &k.local, budget: k, most: mostAnswer}
-	defer in.free()
+	in := grpcwire.Messages{From: &k.local, Budget: k, Most: mostAnswer}
+	defer in.Free()
 	ctx, cancel := context.WithDeadline(k.ctx, k.until)
 	defer cancel()
 	for {
-		message, err := in.next()
+		message, err := next(&in)
 		if err != nil {
 			return k.whyEnded(err, false)
 		}

@@ -2,7 +2,6 @@ package methods
 
 import (
 	"encoding/json"
-	"strings"
 
 	"github.com/cabrank/cabrank/internal/grpcwire"
 )
@@ -18,23 +17,11 @@ func fail(code grpcwire.Code, message string) *failure { return &failure{code, m
 // Error implements error.
 func (f *failure) Error() string { return f.message }
 
-// codeName returns the name that a code has in errors: gRPC's own in small letters, and
-// "canceled" as Connect writes it.
-func codeName(code grpcwire.Code) string {
-	switch {
-	case code == grpcwire.Cancelled:
-		return "canceled"
-	case code >= grpcwire.NumCodes:
-		code = grpcwire.Unknown
-	}
-	return strings.ToLower(code.String())
-}
-
 // MarshalJSON returns the result of a call that fails so.
 func (f *failure) MarshalJSON() ([]byte, error) {
 	type text struct {
 		Code    string `json:"code"`
 		Message string `json:"message"`
 	}
-	return json.Marshal(map[string]text{"error": {codeName(f.code), f.message}})
+	return json.Marshal(map[string]text{"error": {f.code.InJSON(), f.message}})
 }

@@ -81,7 +81,7 @@ func TestMetadata(t *testing.T) {
 	if got := receive(t, h.seen).Get("x-cabrank-user"); len(got) != 1 || got[0] != "bob" {
 		t.Errorf("%q", got)
 	}
-	if n := h.relay.Stats().Doors[methods.Door]; n < 2 {
+	if n := h.relay.Stats().Doors[methods.Door]["OK"]; n < 2 {
 		t.Errorf("%d calls of the door", n)
 	}
 }

@@ -30,7 +30,7 @@ func Reflection(r *relay.Relay) schema.Opener {
 	local := r.ServeLocal(relay.Caller{Door: Door})
 	return func(ctx context.Context, path string) (schema.Stream, error) {
 		s := &conversation{budget: budget{most: 2 * mostDescription}, left: mostDescription}
-		s.in = inflow{from: &s.call, budget: &s.budget, most: mostDescription}
+		s.in = grpcwire.Messages{From: &s.call, Budget: &s.budget, Most: mostDescription}
 		left := time.Hour
 		if deadline, ok := ctx.Deadline(); ok {
 			left = time.Until(deadline)
@@ -49,7 +49,7 @@ type conversation struct {
 	budget budget
 
 	mu     sync.Mutex // held while the call is in use
-	in     inflow
+	in     grpcwire.Messages
 	left   int // bytes of messages that may still come
 	closed bool
 }
@@ -97,7 +97,7 @@ func (s *conversation) RecvMsg(m any) error {
 	if s.closed {
 		return errConversation()
 	}
-	body, err := s.in.next()
+	body, err := next(&s.in)
 	s.left -= len(body)
 	switch f := (*failure)(nil); {
 	case err == nil && s.left < 0:

@@ -19,6 +19,8 @@ type callerConn struct {
 	link    *shard.Link
 	own     who      // whose calls these are, but for those that say otherwise
 	local   *h2.Conn // the other end in this process, nil: a socket
+	of      *Local   // who has that end
+	calls   *Local   // by which its doors make calls; nil: they have made none
 	life    life
 	away    bool              // behind a network that may be lost
 	secure  bool              // over TLS
@@ -109,6 +111,9 @@ func (cc *callerConn) ended() {
 		cc.form = nil
 	}
 	cc.excess = 0
+	if cc.calls != nil {
+		cc.calls.close()
+	}
 	cc.sort()
 	cc.leaveKey()
 	delete(cc.st.callers, cc)

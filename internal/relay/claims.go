@@ -39,14 +39,19 @@ func everyOne(b *h2.Block, field int, into []cut) []cut {
 }
 
 // unclaimed returns the fields of a block but for those that a caller has no say in.
-func unclaimed(block []byte) ([]h2.Field, error) {
-	fields, err := h2.DecodeFields(block)
-	return slices.DeleteFunc(fields, func(f h2.Field) bool { return door.IsClaim(f.Name) }), err
+func unclaimed(block []byte) []h2.Field {
+	fields := make([]h2.Field, 0, 16)
+	for name, value := range Fields(block).All() {
+		if !door.IsClaim(name) {
+			fields = append(fields, h2.Field{Name: name, Value: value})
+		}
+	}
+	return fields
 }
 
 // addHeader returns the list with what the caller of a door has sent, but for what is of
 // its connection or for the door to say.
-func (f Fields) addHeader(h http.Header) Fields {
+func addHeader(f Fields, h http.Header) Fields {
 	own := make(map[string]bool)
 	for name := range f.All() {
 		own[name] = true

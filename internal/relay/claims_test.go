@@ -19,8 +19,8 @@ func TestForgedClaimsOfExchanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newPipeRig(t, site(func(x *Exchange) {
 			_, _ = io.Copy(io.Discard, x)
-			head, _ := x.Head()
-			trailers, _ := x.Trailers()
+			head := x.Head()
+			trailers := x.Trailers()
 			x.answer(fmt.Sprint(fieldsBehind(head), fieldsBehind(trailers)))
 		}))
 		caller := g.pipeCaller()

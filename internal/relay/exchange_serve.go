@@ -24,8 +24,21 @@ func (x *Exchange) Context() context.Context { return x.ctx }
 // Address is the caller's, without port; empty for Unix sockets.
 func (x *Exchange) Address() string { return x.address }
 
+// Local returns the caller by which calls are made for the connection of the exchange: on
+// the same shard, and ended with it.
+func (x *Exchange) Local() *Local {
+	x.st.Lock()
+	defer x.st.Unlock()
+	cc := x.caller
+	if cc.calls == nil {
+		cc.calls = cc.st.localOf(&cc.own, cc.source)
+		cc.calls.closed = cc.link.Closed()
+	}
+	return cc.calls
+}
+
 // Head returns the fields of the request, but for those by which doors tell who calls.
-func (x *Exchange) Head() ([]h2.Field, error) { return unclaimed(x.head) }
+func (x *Exchange) Head() []h2.Field { return unclaimed(x.head) }
 
 // Ended reports whether the caller has sent its whole request, so that nothing comes
 // that Read has not to return already.
@@ -81,11 +94,11 @@ func (x *Exchange) took(n int) {
 
 // Trailers returns those of the request once Read has come to the end, as Head does; nil
 // if there are none.
-func (x *Exchange) Trailers() (fields []h2.Field, err error) {
+func (x *Exchange) Trailers() []h2.Field {
 	var block []byte
 	x.st.do(func() { block = x.trailers })
 	if block == nil {
-		return nil, nil
+		return nil
 	}
 	return unclaimed(block)
 }

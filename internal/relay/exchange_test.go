@@ -422,7 +422,7 @@ func TestExchangeTrailers(t *testing.T) {
 		g := newPipeRig(t, site(func(x *Exchange) {
 			x.WriteInterim(h2.AppendField(nil, ":status", "100"))
 			body, err := io.ReadAll(x)
-			fields, _ := x.Trailers()
+			fields := x.Trailers()
 			if string(body) != "abc" || err != nil || len(fields) != 1 || fields[0].Name != "x-last" {
 				t.Errorf("body %q, %v, trailers %v", body, err, fields)
 			}

@@ -356,6 +356,7 @@ const (
 
 var (
 	pathOwn        = []byte("/grpc.")
+	pathHealth     = []byte("/grpc.health.")
 	pathCheck      = []byte("/grpc.health.v1.Health/Check")
 	pathWatch      = []byte("/grpc.health.v1.Health/Watch")
 	pathList       = []byte("/grpc.health.v1.Health/List")

@@ -12,8 +12,8 @@ import (
 const guestPart = 4
 
 // Guest is a caller's connection that does not speak HTTP/2 and has another server
-// (Options.HTTP1). As long as it is open it counts as one of its address, and until
-// it has a request it makes room for others. A drain waits for its answer, and if it
+// (Options.HTTP1). As long as it is open it counts as one of its address, and while
+// it has no request it makes room for others. A drain waits for its answer, and if it
 // was taken over (hijacked), for its end.
 //
 // Life: made where the first bytes are no preface, over with Close.
@@ -23,13 +23,14 @@ type Guest struct {
 	net.Conn // begins with the bytes that were read
 
 	st      *stand
+	own     who    // as it came
+	calls   *Local // by which its door makes calls; nil: it has made none
 	source  *source
-	shown   string // see Certificate
-	came    time.Duration
-	resting seat         // until it has a request, as the next
-	oldest  place[Guest] // in stand.restingGuests
-	timer   shard.Timer  // since it was told to go
-	taken   bool         // by who has it from now on
+	quiet   time.Duration // since when it has had no request
+	resting seat          // while it has none, as the next
+	oldest  place[Guest]  // in stand.restingGuests
+	timer   shard.Timer   // since it was told to go
+	taken   bool          // by who has it from now on
 	gone    bool
 }
 
@@ -42,7 +43,7 @@ func (cc *callerConn) handOver(l *shard.Link, first []byte, host func(*Guest)) {
 	}
 	cc.ended()
 	st := cc.st
-	g := &Guest{Conn: nc, st: st, source: cc.source, shown: cc.own.Certificate, came: st.Now()}
+	g := &Guest{Conn: nc, st: st, own: cc.own, source: cc.source}
 	g.timer.Owner = g
 	st.guests[g] = struct{}{}
 	if !st.haveRoom() {
@@ -50,8 +51,7 @@ func (cc *callerConn) handOver(l *shard.Link, first []byte, host func(*Guest)) {
 		g.end()
 		return
 	}
-	st.restingGuests.push(&g.oldest, g)
-	g.source.rests(&g.resting, g, st.number)
+	g.rests()
 	if st.draining {
 		g.leave()
 	}
@@ -72,6 +72,13 @@ func (st *stand) haveRoom() bool {
 	return false
 }
 
+// rests notes that the connection has no request.
+func (g *Guest) rests() {
+	g.quiet = g.st.Now()
+	g.st.restingGuests.push(&g.oldest, g)
+	g.source.rests(&g.resting, g, g.st.number)
+}
+
 // stirs notes that the connection has a request, or is gone.
 func (g *Guest) stirs() {
 	g.oldest.leave()
@@ -80,6 +87,37 @@ func (g *Guest) stirs() {
 
 // Busy notes that a request was read and is being answered.
 func (g *Guest) Busy() { g.st.do(g.stirs) }
+
+// Idle notes that it was answered and waits for the next. One that is to leave goes.
+func (g *Guest) Idle() {
+	g.st.do(func() {
+		switch {
+		case g.gone || g.taken:
+		case g.st.draining:
+			g.end()
+		case !g.oldest.listed():
+			g.rests()
+		}
+	})
+}
+
+// Leaving reports whether the connection has to end with its answer.
+func (g *Guest) Leaving() (leaving bool) {
+	g.st.do(func() { leaving = g.st.draining })
+	return leaving
+}
+
+// Local returns the caller by which calls are made for the connection: on the same shard,
+// and ended with it.
+func (g *Guest) Local() *Local {
+	g.st.Lock()
+	defer g.st.Unlock()
+	if g.calls == nil {
+		g.calls = g.st.localOf(&g.own, g.source)
+		g.calls.closed = g.gone
+	}
+	return g.calls
+}
 
 // Hijacked notes that the connection is somebody's who has it until it closes.
 func (g *Guest) Hijacked() {
@@ -101,7 +139,7 @@ func (g *Guest) Plain() net.Conn {
 }
 
 // Certificate is the name by which its caller has shown who it is, "" if it has not.
-func (g *Guest) Certificate() string { return g.shown }
+func (g *Guest) Certificate() string { return g.own.Certificate }
 
 // Refused counts the connection as one that did not speak HTTP/2 where it should.
 func (g *Guest) Refused() {
@@ -134,7 +172,7 @@ func (g *Guest) Expired(*shard.Timer, time.Duration) {
 }
 
 // restsSince implements occupant.
-func (g *Guest) restsSince() time.Duration { return g.came }
+func (g *Guest) restsSince() time.Duration { return g.quiet }
 
 // dismiss implements occupant.
 func (g *Guest) dismiss() {
@@ -161,6 +199,9 @@ func (g *Guest) part() {
 	g.gone = true
 	g.st.StopTimer(&g.timer)
 	g.stirs()
+	if g.calls != nil {
+		g.calls.close()
+	}
 	delete(g.st.guests, g)
 	if g.taken {
 		g.st.takenGuests--

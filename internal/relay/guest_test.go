@@ -23,7 +23,7 @@ import (
 // withHTTP1 has callers who speak HTTP/1 served as cmd/cabrank does.
 func withHTTP1(t testing.TB) func(*Options) {
 	t.Helper()
-	server := web.NewHTTP1(web.Limits{Head: handshake, HeadBytes: 16 << 10}, nil, slog.New(slog.DiscardHandler))
+	server := web.NewHTTP1(web.Limits{Head: handshake, HeadBytes: 16 << 10}, nil, nil, slog.New(slog.DiscardHandler))
 	t.Cleanup(server.Close)
 	return func(o *Options) { o.HTTP1 = func(g *Guest) { server.ServeConn(g) } }
 }

@@ -1,6 +1,7 @@
 package relay
 
 import (
+	"bytes"
 	"time"
 
 	"github.com/cabrank/cabrank/internal/grpcwire"
@@ -21,6 +22,21 @@ const (
 	// healthOfWorkers is a name for the relay as a whole, as "" is.
 	healthOfWorkers = "readiness"
 )
+
+// OwnServices says which of the services that gRPC itself defines callers reach.
+type OwnServices uint8
+
+// Those are all, health alone, or none.
+const (
+	OwnAll OwnServices = iota
+	OwnHealth
+	OwnNone
+)
+
+// offers reports whether callers reach one of gRPC's own services.
+func (o OwnServices) offers(path []byte) bool {
+	return o == OwnAll || o == OwnHealth && bytes.HasPrefix(path, pathHealth)
+}
 
 // Serving says whether the relay should be sent calls: enough endpoints are
 // ready and it is not stopping. It is what readiness and Health/Check answer.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
@@ -46,6 +47,10 @@ type Local struct {
 	st  *stand
 	who *who
 
+	// Of the calls that a door makes for a connection that it shares with the relay.
+	asked  bool    // who they are has been asked by the door
+	source *source // of the connection; nil: the door has counted it
+
 	// Guarded by the lock of the shard.
 	link   *shard.Link // for the next call; nil: there is none yet, or any more
 	callee *callerConn // its other end
@@ -57,7 +62,7 @@ type Local struct {
 // are: they go with connections of a door, which count in Limits.Connections.
 func (r *Relay) ServeLocal(c Caller) *Local {
 	st := r.next()
-	l := &Local{st: st}
+	l := &Local{st: st, asked: true}
 	l.ready.L = st
 	st.do(func() {
 		w := st.whoIs(c)
@@ -66,6 +71,16 @@ func (r *Relay) ServeLocal(c Caller) *Local {
 	return l
 }
 
+// localOf returns the caller by which doors make the calls of a connection.
+func (st *stand) localOf(w *who, from *source) *Local {
+	l := &Local{st: st, who: w, source: from}
+	l.ready.L = st
+	return l
+}
+
+// Fields is a header list in the form in which it is passed on.
+type Fields = h2.Fields
+
 // LocalRequest is how a call begins.
 type LocalRequest struct {
 	Head   Fields      // :method, :scheme, :path, :authority and the rest, as gRPC has it: the door's own word
@@ -73,6 +88,7 @@ type LocalRequest struct {
 	Body   []byte      // the beginning of the request, or all of it; nobody changes it until Sent
 	End    bool        // nothing comes behind Body
 	Caller *Caller     // who makes the call, if many share the Local; nil: who it was made for
+	Door   string      // by which the call came in, if one connection has several; "": that of the caller
 }
 
 // Open begins a call in c, which is zero or was closed. The request's fields are
@@ -82,7 +98,7 @@ type LocalRequest struct {
 // Errors: ErrTooManyCalls and ErrClosed; c need not be closed then.
 func (l *Local) Open(c *LocalCall, r LocalRequest) error {
 	if len(r.Header) > 0 {
-		r.Head = r.Head.addHeader(r.Header)
+		r.Head = addHeader(r.Head, r.Header)
 	}
 	l.st.Lock()
 	defer l.st.Unlock()
@@ -95,9 +111,12 @@ func (l *Local) open(c *LocalCall, r *LocalRequest) error {
 		return err
 	}
 	c.begin(l)
-	if r.Caller != nil {
+	switch {
+	case r.Caller != nil:
 		w := l.st.whoIs(*r.Caller)
 		c.who = &w
+	case r.Door != "":
+		c.who = l.through(r)
 	}
 	conn.Open(&c.up, r.End && len(r.Body) == 0, r.Head)
 	if len(r.Body) > 0 {
@@ -105,6 +124,18 @@ func (l *Local) open(c *LocalCall, r *LocalRequest) error {
 		c.push()
 	}
 	return nil
+}
+
+// through returns whose a call is that came in by a door of the connection.
+func (l *Local) through(r *LocalRequest) *who {
+	c := l.who.Caller
+	if l.st.conf.proxies.Has(c.Address) {
+		if caller, _, ok := l.st.conf.proxies.Caller(strings.Join(r.Header["X-Forwarded-For"], ",")); ok {
+			c = Caller{Address: caller} // a certificate is the proxy's
+		}
+	}
+	c.Door = r.Door
+	return l.st.known(c)
 }
 
 // conn returns a connection with room for another call. It waits for the greeting of
@@ -133,7 +164,7 @@ func (l *Local) conn() (*h2.Conn, error) {
 // connect joins the Local with a caller's connection of its shard.
 func (l *Local) connect() {
 	st := l.st
-	cc := &callerConn{st: st, own: *l.who}
+	cc := &callerConn{st: st, own: *l.who, of: l, proxied: !l.asked && st.conf.proxies.Has(l.who.Address)}
 	cc.timer.Owner = cc
 	cc.begin()
 	cc.life = life{idle: localIdle, quiet: st.Now()}
@@ -148,6 +179,10 @@ func (l *Local) connect() {
 func (l *Local) Close() {
 	l.st.Lock()
 	defer l.st.Unlock()
+	l.close()
+}
+
+func (l *Local) close() {
 	l.closed = true
 	if l.link != nil {
 		l.link.Close(errLocalClosed)

@@ -3,7 +3,6 @@ package relay
 import (
 	"errors"
 	"io"
-	"iter"
 	"net/http"
 	"sync"
 
@@ -35,7 +34,8 @@ type LocalCall struct {
 	body    []byte
 	taken   int // bytes of body that were read
 	tail    []byte
-	held    int    // bytes counted in callee.held
+	kept    int    // bytes that its caller holds for it
+	held    int    // bytes counted in callee.held: those, and body
 	joined  bool   // the queue has taken it, or a worker
 	refused int    // HTTP status of cabrank's own answer to a call that was not taken
 	rest    []byte // of the request, which the window did not take yet
@@ -180,6 +180,13 @@ func (c *LocalCall) Read(p []byte) (int, error) {
 	return n, nil
 }
 
+// Waits reports whether Read would wait.
+func (c *LocalCall) Waits() bool {
+	c.st.Lock()
+	defer c.st.Unlock()
+	return c.taken == len(c.body) && !c.ended && !c.broken
+}
+
 // Trailer returns the fields behind the answer, once Read has returned io.EOF.
 func (c *LocalCall) Trailer() Fields {
 	c.st.Lock()
@@ -223,6 +230,9 @@ func (c *LocalCall) Close() {
 func (c *LocalCall) release() {
 	c.cancel()
 	c.dropBody()
+	if c.callee != nil {
+		c.keep(-c.kept)
+	}
 	c.st.Pool().Put(c.head)
 	c.st.Pool().Put(c.tail)
 	c.head, c.tail = nil, nil
@@ -310,7 +320,7 @@ func (c *LocalCall) answerData(p []byte, end bool) {
 		c.body, c.taken = c.body[:rest], 0
 	}
 	c.body = c.st.Pool().Append(c.body, p)
-	c.holds(cap(c.body))
+	c.count()
 	c.ended = end
 	c.wake.Broadcast()
 }
@@ -340,35 +350,41 @@ func (c *LocalCall) cut(code grpcwire.Code, message string) {
 func (c *LocalCall) dropBody() {
 	c.st.Pool().Put(c.body)
 	c.body, c.taken = nil, 0
-	c.holds(0)
+	c.count()
 }
 
-// holds accounts for what waits here: it is the connection's, as is what waits
-// behind it in the call (R11).
-func (c *LocalCall) holds(n int) {
-	if n != c.held {
+// count accounts for what waits here: it is the connection's, as is what waits behind it in
+// the call (R11).
+func (c *LocalCall) count() {
+	if n := cap(c.body) + c.kept; n != c.held {
 		c.callee.held += n - c.held
 		c.held = n
 		c.callee.sort()
 	}
 }
 
-// Fields is a header list in the form in which it is passed on.
-type Fields []byte
-
-// Add returns the list with one field more: a name in lower case, and a value
-// without NUL, CR and LF.
-func (f Fields) Add(name, value string) Fields { return h2.AppendField(f, name, value) }
-
-// All goes through the fields.
-func (f Fields) All() iter.Seq2[string, string] {
-	return func(yield func(string, string) bool) {
-		for rest := []byte(f); len(rest) > 0; {
-			var name, value []byte
-			name, value, rest = h2.NextField(rest)
-			if !yield(string(name), string(value)) {
-				return
-			}
-		}
+// Take counts bytes that its caller holds for the call, and reports whether there is room.
+func (c *LocalCall) Take(n int) bool {
+	c.st.Lock()
+	defer c.st.Unlock()
+	if c.callee == nil || c.st.relay.budget.Exceeded() {
+		return false
 	}
+	c.keep(n)
+	return true
+}
+
+// Give counts bytes that its caller holds no more. Close gives back all that is left.
+func (c *LocalCall) Give(n int) {
+	c.st.Lock()
+	defer c.st.Unlock()
+	if c.callee != nil {
+		c.keep(-n)
+	}
+}
+
+func (c *LocalCall) keep(n int) {
+	c.kept += n
+	c.st.relay.budget.Add(int64(n))
+	c.count()
 }

@@ -88,7 +88,7 @@ func TestLocalCalls(t *testing.T) {
 			c.Close()
 		}
 		s := g.Stats()
-		if s.Doors["web"] != 3 || s.Doors[socketDoor] != 0 || s.Connections != 0 || s.of(t, hello).Codes["OK"] != 3 {
+		if s.Doors["web"]["OK"] != 3 || len(s.Doors[socketDoor]) != 0 || s.Connections != 0 || s.of(t, hello).Codes["OK"] != 3 {
 			t.Errorf("counted: %v, %d connections, %v", s.Doors, s.Connections, s.of(t, hello).Codes)
 		}
 	})

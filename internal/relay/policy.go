@@ -87,6 +87,12 @@ func newPolicy(rule MethodRule) *policy {
 	return p
 }
 
+// MayRepeat reports whether a rule says that calls of a method may run more than once.
+func (r *Relay) MayRepeat(path string) bool {
+	p := r.policyOf([]byte(path))
+	return p != nil && p.idempotent
+}
+
 // policyOf returns the policy of the method of a path, nil if it has none.
 func (r *Relay) policyOf(path []byte) *policy {
 	p, _ := r.settings().policies.find(path)

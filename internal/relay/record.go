@@ -128,10 +128,58 @@ func (h *histogram) observe(d time.Duration, limits *[buckets - 1]time.Duration)
 	h.counts[buckets-1]++
 }
 
+// outcomes counts finished calls by how they have ended.
+type outcomes struct {
+	codes [grpcwire.NumCodes]uint64
+	http  map[int]uint64 // calls that are not gRPC, by status
+}
+
+// count counts a call.
+func (o *outcomes) count(c *call) {
+	switch {
+	case c.grpc || c.httpStatus == 0:
+		o.codes[c.code]++
+	default:
+		if o.http == nil {
+			o.http = make(map[int]uint64)
+		}
+		o.http[c.httpStatus]++
+	}
+}
+
+func (o *outcomes) add(from *outcomes) {
+	for i, n := range from.codes {
+		o.codes[i] += n
+	}
+	for status, n := range from.http {
+		if o.http == nil {
+			o.http = make(map[int]uint64)
+		}
+		o.http[status] += n
+	}
+}
+
+// stats returns the counts by the label of their code.
+func (o *outcomes) stats() map[string]uint64 {
+	s := make(map[string]uint64)
+	for code, n := range o.codes {
+		if n > 0 {
+			s[grpcwire.Code(code).String()] = n
+		}
+	}
+	for status, n := range o.http {
+		if http.StatusText(status) != "" { // a bounded label: the statuses that exist
+			s[strconv.Itoa(status)] += n
+		} else {
+			s[otherMethod] += n
+		}
+	}
+	return s
+}
+
 // methodRecord counts the finished calls of one method on one shard.
 type methodRecord struct {
-	codes   [grpcwire.NumCodes]uint64
-	http    map[int]uint64 // calls that are not gRPC, by status
+	outcomes
 	seconds histogram
 	wait    histogram
 	work    histogram // of the calls that had a slot
@@ -150,22 +198,24 @@ type statsTable struct {
 	retries         [retryReasons]uint64
 	retriesDenied   [retryDenials]uint64
 	hedges          [hedgeResults]uint64
-	doors           map[string]*uint64 // calls, by who.Door
+	doors           map[string]*outcomes // by who.Door
+	other           *outcomes            // of them, calls that are not gRPC
 }
 
 func newStatsTable() statsTable {
-	t := statsTable{methods: []*methodRecord{new(methodRecord)}, doors: make(map[string]*uint64)}
+	t := statsTable{methods: []*methodRecord{new(methodRecord)}, doors: make(map[string]*outcomes)}
+	t.other = t.door(httpDoor)
 	for i, b := range bounds() {
 		t.limits[i] = time.Duration(b * float64(time.Second))
 	}
 	return t
 }
 
-// door returns the counter of the calls that have come in by a door.
-func (t *statsTable) door(name string) *uint64 {
+// door returns the counters of the calls that have come in by a door.
+func (t *statsTable) door(name string) *outcomes {
 	n := t.doors[name]
 	if n == nil {
-		n = new(uint64)
+		n = new(outcomes)
 		t.doors[name] = n
 	}
 	return n
@@ -192,17 +242,13 @@ func (st *stand) record(c *call, now time.Duration) {
 	if c.method == nil && c.grpc && c.answered && c.code == grpcwire.Unimplemented {
 		st.relay.services.answeredUnimplemented(c.form.path)
 	}
-	*c.who.calls++
 	t := &st.stats
 	m := t.of(c.method)
-	switch {
-	case c.grpc || c.httpStatus == 0:
-		m.codes[c.code]++
-	default:
-		if m.http == nil {
-			m.http = make(map[int]uint64)
-		}
-		m.http[c.httpStatus]++
+	m.count(c)
+	if c.grpc {
+		c.who.calls.count(c)
+	} else {
+		t.other.count(c)
 	}
 	st.tellAccess(c, now)
 	m.seconds.observe(now-c.started, &t.limits)
@@ -234,9 +280,9 @@ func (r *Relay) Stats() Stats {
 	for why, n := range total.retries {
 		out.Retries[retryReason(why).String()] = n
 	}
-	out.Doors = make(map[string]uint64)
+	out.Doors = make(map[string]map[string]uint64)
 	for name, n := range total.doors {
-		out.Doors[name] = *n
+		out.Doors[name] = n.stats()
 	}
 	out.Hedges = make(map[string]uint64)
 	for result, n := range total.hedges {
@@ -284,20 +330,12 @@ func (t *statsTable) add(from *statsTable) {
 		t.hedges[i] += n
 	}
 	for name, n := range from.doors {
-		*t.door(name) += *n
+		t.door(name).add(n)
 	}
 }
 
 func (m *methodRecord) add(from *methodRecord) {
-	for i, n := range from.codes {
-		m.codes[i] += n
-	}
-	for status, n := range from.http {
-		if m.http == nil {
-			m.http = make(map[int]uint64)
-		}
-		m.http[status] += n
-	}
+	m.outcomes.add(&from.outcomes)
 	m.seconds.add(&from.seconds)
 	m.wait.add(&from.wait)
 	m.work.add(&from.work)
@@ -311,23 +349,10 @@ func (h *histogram) add(from *histogram) {
 }
 
 func (m *methodRecord) stats(name string) MethodStats {
-	s := MethodStats{
-		Method: name, Codes: make(map[string]uint64),
+	return MethodStats{
+		Method: name, Codes: m.outcomes.stats(),
 		Seconds: m.seconds.stats(), Wait: m.wait.stats(), Work: m.work.stats(),
 	}
-	for code, n := range m.codes {
-		if n > 0 {
-			s.Codes[grpcwire.Code(code).String()] = n
-		}
-	}
-	for status, n := range m.http {
-		if http.StatusText(status) != "" { // a bounded label: the statuses that exist
-			s.Codes[strconv.Itoa(status)] += n
-		} else {
-			s.Codes[otherMethod] += n
-		}
-	}
-	return s
 }
 
 func (h *histogram) stats() Histogram {

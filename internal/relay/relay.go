@@ -58,6 +58,7 @@ type Options struct {
 	Keys         Keys          // whose calls are whose, and what each caller may do
 	Lanes        []Lane        // classes of calls, at most 254
 	BalanceKey   string        // name of the field by which ring_hash places calls, "": none
+	OwnServices  OwnServices   // which of gRPC's own services callers reach
 	Explain      bool          // answers tell how long the call has waited, and who has served it
 	Limits       Limits
 

@@ -68,6 +68,10 @@ func (c *call) admit(now time.Duration) {
 		c.fail(endedBarred, now)
 		return
 	}
+	if c.form.own && cc.fromNetwork() && !st.relay.settings().OwnServices.offers(c.form.path) {
+		c.fail(endedNoMethod, now)
+		return
+	}
 	switch way := st.relay.wayOf(c.form); {
 	case way == wayHealthCheck && !cc.overdrawn():
 		c.answerHealth(way, now)

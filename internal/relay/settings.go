@@ -106,7 +106,7 @@ func (st *stand) adopt(before, next *settings) {
 			st.drop(cc.form)
 			cc.form = nil
 		}
-		cc.proxied = cc.local == nil && st.conf.proxies.Has(cc.own.Address)
+		cc.proxied = cc.fromNetwork() && st.conf.proxies.Has(cc.own.Address)
 		if !sameSource(&before.Keys, &next.Keys) {
 			cc.rekey()
 		}

@@ -34,8 +34,10 @@ type Stats struct {
 	// these won and lost; and those that were not sent, by what was missing.
 	Hedges map[string]uint64
 
-	// Doors counts the finished calls by the doors through which they came in.
-	Doors map[string]uint64
+	// Doors counts the finished calls by the doors through which they came in, and by gRPC
+	// code or, of those that are not gRPC, by HTTP status. Every door is there that has been
+	// asked for a call.
+	Doors map[string]map[string]uint64
 
 	Partings Partings // connections that cabrank ended
 

@@ -104,9 +104,12 @@ func newGate(st *stand, auth Auth) gate {
 	}
 }
 
-// asks reports whether calls of a connection need a token: who is in this process has been
-// asked by its door.
-func (g *gate) asks(cc *callerConn) bool { return g.auth != nil && cc.local == nil }
+// asks reports whether calls of a connection need a token: who is in this process may have
+// been asked by its door.
+func (g *gate) asks(cc *callerConn) bool { return g.auth != nil && cc.fromNetwork() }
+
+// fromNetwork reports whether the calls of a connection come from others than this process.
+func (cc *callerConn) fromNetwork() bool { return cc.of == nil || !cc.of.asked }
 
 // holds reports whether a pass counts still.
 func (g *gate) holds(p *proof) bool {
@@ -160,7 +163,7 @@ func (c *call) prove(b *h2.Block, now time.Duration) {
 		c.fail(endedBuffer, now)
 		return
 	}
-	k := c.st.gate.checkOf(w.Value, c.caller.source)
+	k := c.st.gate.checkOf(w.Value, c.caller.from())
 	if k == nil {
 		c.fail(endedChecks, now)
 		return
@@ -169,6 +172,14 @@ func (c *call) prove(b *h2.Block, now time.Duration) {
 	c.check, c.state = k, callGathering
 	c.count()
 	c.setClock(now)
+}
+
+// from returns where the calls of a connection come from.
+func (cc *callerConn) from() *source {
+	if cc.of != nil {
+		return cc.of.source
+	}
+	return cc.source
 }
 
 // deny answers a call whose token counts for nothing.

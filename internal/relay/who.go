@@ -30,20 +30,23 @@ const byToken = "token:"
 // is by x-cabrank-user.
 func TokenIdentity(user string) string { return byToken + user }
 
-// socketDoor is the door of callers whose connection is a socket.
-const socketDoor = "grpc"
+// The doors of callers whose connection is a socket, by what they speak.
+const (
+	socketDoor = "grpc"
+	httpDoor   = "http" // neither gRPC nor a form of it: passed on as it is
+)
 
 // who is whose a call is, in the forms in which it is needed for each.
 //
 // Concurrency: immutable, but for calls.
 type who struct {
 	Caller
-	xff   []byte  // "x-forwarded-for: address", encoded; empty without an address
-	shown []byte  // fields that tell workers who it is, encoded
-	lists int     // and what they add to a header list (RFC 9113 6.5.2)
-	key   []byte  // by ByPeer: the name of its key
-	text  []byte  // and what the configuration calls it
-	calls *uint64 // of its door, in statsTable.doors
+	xff   []byte    // "x-forwarded-for: address", encoded; empty without an address
+	shown []byte    // fields that tell workers who it is, encoded
+	lists int       // and what they add to a header list (RFC 9113 6.5.2)
+	key   []byte    // by ByPeer: the name of its key
+	text  []byte    // and what the configuration calls it
+	calls *outcomes // of its door, in statsTable.doors
 }
 
 // whoIs prepares what is needed for the calls of a caller. Called under the lock.
@@ -116,6 +119,8 @@ func (st *stand) known(c Caller) *who {
 // connection; nil if nobody waits for it any more.
 func (cc *callerConn) whose(stream uint32, b *h2.Block) *who {
 	switch {
+	case cc.local != nil:
+		return cc.whoseLocal(stream, b)
 	case cc.st.gate.asks(cc):
 		if f := cc.form; f != nil && b.Same != 0 && f.same == b.Same && cc.st.gate.holds(f.pass) {
 			cc.pass = f.pass
@@ -131,14 +136,22 @@ func (cc *callerConn) whose(stream uint32, b *h2.Block) *who {
 			return f.who
 		}
 		return cc.behind(b)
-	case cc.local == nil:
-		return &cc.own
 	}
+	return &cc.own
+}
+
+// whoseLocal is whose for a connection in this process.
+func (cc *callerConn) whoseLocal(stream uint32, b *h2.Block) *who {
 	s := cc.local.Stream(stream)
 	if s == nil {
 		return nil // given up before its HEADERS came here
 	}
-	return s.Owner.(*LocalCall).who
+	w := s.Owner.(*LocalCall).who
+	if cc.st.gate.asks(cc) {
+		cc.pass = cc.shown(b)
+		w = cc.with(cc.pass, w)
+	}
+	return w
 }
 
 // behind returns whose the call of a proxy is: the proxy's own, if it does not say.

@@ -40,7 +40,7 @@ func TestLocalCallersAreToldApart(t *testing.T) {
 		if got := g.keyNames(); !slices.Equal(got, want) {
 			t.Errorf("keys: %q, want %q", got, want)
 		}
-		if doors := g.Stats().Doors; doors["web"] != 0 || doors["socket"] != 3 || doors[""] != 15 {
+		if doors := g.Stats().Doors; len(doors["web"]) != 0 || doors["socket"]["OK"] != 3 || doors[""]["OK"] != 15 {
 			t.Errorf("doors: %v", doors)
 		}
 	})

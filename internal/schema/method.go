@@ -11,6 +11,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/reflect/protoregistry"
+	"google.golang.org/protobuf/types/descriptorpb"
 	"google.golang.org/protobuf/types/dynamicpb"
 )
 
@@ -25,6 +26,8 @@ const mostDepth = 100
 type Method struct {
 	// CallerStreams and ServerStreams say who sends any number of messages.
 	CallerStreams, ServerStreams bool
+	// ChangesNothing is the option idempotency_level = NO_SIDE_EFFECTS.
+	ChangesNothing bool
 
 	input, output protoreflect.MessageDescriptor
 	types         *types
@@ -145,9 +148,14 @@ func methodsOf(service protoreflect.ServiceDescriptor, known *types) map[string]
 			continue
 		}
 		all["/"+string(service.FullName())+"/"+string(m.Name())] = &Method{
-			CallerStreams: m.IsStreamingClient(), ServerStreams: m.IsStreamingServer(),
+			CallerStreams: m.IsStreamingClient(), ServerStreams: m.IsStreamingServer(), ChangesNothing: changesNothing(m),
 			input: m.Input(), output: m.Output(), types: known,
 		}
 	}
 	return all
+}
+
+func changesNothing(m protoreflect.MethodDescriptor) bool {
+	options, ok := m.Options().(*descriptorpb.MethodOptions)
+	return ok && options.GetIdempotencyLevel() == descriptorpb.MethodOptions_NO_SIDE_EFFECTS
 }

@@ -31,7 +31,7 @@ var (
 // Options of a Schema.
 type Options struct {
 	// Services are the names of those whose methods are wanted. Servers are asked for no
-	// other.
+	// other; nil: for all that they have.
 	Services []string
 	// Files go before what servers say of the services that they have; nil: there are
 	// none.
@@ -86,7 +86,7 @@ func (s *Schema) Method(ctx context.Context, path string) (*Method, error) {
 	if m := s.inFiles(path); m != nil {
 		return m, nil
 	}
-	if s.options.Open == nil || !s.services[serviceOf(path)] || s.options.Files.has(serviceOf(path)) {
+	if s.options.Open == nil || s.options.Services != nil && !s.services[serviceOf(path)] || s.options.Files.has(serviceOf(path)) {
 		return nil, ErrUnknown
 	}
 	for asked := false; ; asked = true {
@@ -118,6 +118,13 @@ func (s *Schema) Known(path string) *Method {
 	}
 	m, _, _ := s.look(path, true)
 	return m
+}
+
+// Lacks reports whether methods are described, and that of a path is not among them.
+func (s *Schema) Lacks(path string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return (s.options.Files != nil || s.methods != nil) && s.inFiles(path) == nil && s.methods[path] == nil
 }
 
 func (s *Schema) inFiles(path string) *Method {
@@ -180,8 +187,14 @@ func (s *Schema) ask() {
 func (s *Schema) describe(ctx context.Context) (map[string]*Method, error) {
 	r := NewReflection(s.options.Open)
 	defer r.Close()
-	all := map[string]*Method{}
-	for _, service := range s.options.Services {
+	all, services := map[string]*Method{}, s.options.Services
+	if services == nil {
+		var err error
+		if services, err = r.Services(ctx); err != nil {
+			return nil, err
+		}
+	}
+	for _, service := range services {
 		set, err := r.Files(ctx, service)
 		if refused := (*RefusedError)(nil); errors.As(err, &refused) {
 			continue

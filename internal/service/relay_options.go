@@ -1,11 +1,8 @@
 package service
 
 import (
-	"bytes"
-	"io"
 	"log/slog"
 	"math/rand/v2"
-	"net/http"
 
 	"github.com/cabrank/cabrank/internal/config"
 	"github.com/cabrank/cabrank/internal/rank"
@@ -43,6 +40,7 @@ func (s *service) relayOptions(cfg *config.Config, log *slog.Logger) relay.Optio
 		Lanes:        cfg.Lanes,
 		BalanceKey:   cfg.Balance.Key,
 		MaxHops:      mostHops,
+		OwnServices:  ownServices(cfg.OwnServices),
 		Explain:      cfg.Explain,
 		Proxies:      cfg.ProxyPrefixes(),
 		Limits: relay.Limits{
@@ -67,26 +65,20 @@ func (s *service) relayOptions(cfg *config.Config, log *slog.Logger) relay.Optio
 	}
 }
 
+func ownServices(word string) relay.OwnServices {
+	switch word {
+	case "health":
+		return relay.OwnHealth
+	case "none":
+		return relay.OwnNone
+	default:
+		return relay.OwnAll
+	}
+}
+
 // webLimits are those of callers that speak HTTP/1.
 func webLimits(cfg *config.Config) web.Limits {
 	return web.Limits{Head: handshakeTime, HeadBytes: headerList, Alone: socketsAlone(cfg), Proxies: cfg.ProxyPrefixes()}
-}
-
-// pageOverHTTP2 has the page at / served to who asks for it over HTTP/2. The request is
-// read to its end first: whoever sends more behind an answer is reset.
-func pageOverHTTP2(log *slog.Logger) func(relay.Head) func(*relay.Exchange) {
-	page := &web.Server{Log: log, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if _, err := io.Copy(io.Discard, r.Body); err == nil {
-			web.ServePage(w, r)
-		}
-	})}
-	return func(head relay.Head) func(*relay.Exchange) {
-		path, _, _ := bytes.Cut(head.Path, []byte("?"))
-		if !web.IsPage(string(head.Method), string(path)) {
-			return nil
-		}
-		return func(x *relay.Exchange) { page.Serve(x) }
-	}
 }
 
 // rankOptions are those of the rank but for the lanes, of which the relay has a part.

@@ -28,6 +28,7 @@ import (
 	"github.com/cabrank/cabrank/internal/schema"
 	"github.com/cabrank/cabrank/internal/sink"
 	"github.com/cabrank/cabrank/internal/web"
+	"github.com/cabrank/cabrank/internal/webdoors"
 	"github.com/cabrank/cabrank/internal/worker"
 )
 
@@ -247,8 +248,9 @@ func inTurn(steps ...func() error) error {
 func (s *service) makeRelay() error {
 	options := s.relayOptions(s.cfg, s.log)
 	options.HTTP1 = func(caller *relay.Guest) { s.http1.ServeConn(caller) }
+	var doors *webdoors.Doors // made when the relay is, and asked for its first request
 	if !s.socketsAlone() {
-		options.Other = pageOverHTTP2(s.log)
+		options.Other = func(head relay.Head) func(*relay.Exchange) { return doors.Other(head) }
 	}
 	options.Dial = s.dial
 	if err := s.secure(s.cfg, &options); err != nil {
@@ -261,8 +263,12 @@ func (s *service) makeRelay() error {
 		options.Access = s.access.log.Call
 	}
 	s.relay = relay.New(options)
-	err := s.openSockets()
-	s.http1 = web.NewHTTP1(webLimits(s.cfg), s.routes(), s.log)
+	err := s.openSchema()
+	if err == nil {
+		err = s.openSockets()
+	}
+	doors = s.webDoors()
+	s.http1 = web.NewHTTP1(webLimits(s.cfg), s.routes(), doors.Find, s.log)
 	s.boundSockets()
 	s.makeScraping() // it takes part of that memory
 	memory := newContainer(os.DirFS("/"), s.log, s.setMemory)

@@ -2,17 +2,14 @@ package service
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 	"time"
 
 	"github.com/cabrank/cabrank/internal/admin"
 	"github.com/cabrank/cabrank/internal/broker"
 	"github.com/cabrank/cabrank/internal/broker/redis"
-	"github.com/cabrank/cabrank/internal/cli"
 	"github.com/cabrank/cabrank/internal/config"
 	"github.com/cabrank/cabrank/internal/methods"
-	"github.com/cabrank/cabrank/internal/schema"
 	"github.com/cabrank/cabrank/internal/socket"
 )
 
@@ -63,15 +60,13 @@ func socketsAlone(cfg *config.Config) bool { return len(cfg.Command) == 0 && len
 
 // openSockets connects to the Redis, if there is one, and takes callers over WebSocket from
 // then on, if they have a path.
-func (s *service) openSockets() (err error) {
+func (s *service) openSockets() error {
 	keys, options := s.cfg.Socket, s.asked.Beyond
 	if len(keys.Paths) == 0 {
 		return nil
 	}
 	if len(keys.Methods) > 0 {
-		if options.Methods, err = s.workerMethods(); err != nil {
-			return err
-		}
+		options.Methods = methods.New(methods.Options{Relay: s.relay, Schema: s.schema, Patterns: keys.Methods})
 	}
 	joins, err := s.openBroker()
 	if err != nil {
@@ -112,29 +107,6 @@ func (s *service) openBroker() (joiner, error) {
 		}
 	}
 	return memory, nil
-}
-
-// workerMethods has sockets call methods of the workers.
-func (s *service) workerMethods() (_ socket.Methods, err error) {
-	keys := s.cfg.Socket
-	options := schema.Options{
-		Services: methods.Services(keys.Methods), Open: methods.Reflection(s.relay), Limit: s.cfg.Queue.Timeout,
-		Failed: func(err error) { s.log.Warn("workers do not describe their methods", "error", err) },
-	}
-	if len(keys.Descriptors) > 0 {
-		if options.Files, err = schema.ReadFiles(keys.Descriptors); err != nil {
-			return nil, cli.UsageError(fmt.Errorf("socket.descriptors: %w", err))
-		}
-	}
-	s.schema = schema.New(options)
-	return methods.New(methods.Options{Relay: s.relay, Schema: s.schema, Patterns: keys.Methods}), nil
-}
-
-// workersChanged is told that an endpoint has come or gone.
-func (s *service) workersChanged() {
-	if s.schema != nil {
-		s.schema.Changed()
-	}
 }
 
 // originsOf are the origins as requests have them: who has none sends "".

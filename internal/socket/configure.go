@@ -2,12 +2,12 @@ package socket
 
 import (
 	"net/http"
-	"net/url"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/gorilla/websocket"
+
+	"github.com/cabrank/cabrank/internal/door"
 )
 
 // SetOrigins sets the origins for new handshakes (Options.Origins).
@@ -39,28 +39,12 @@ func (s *Server) takesOrigin(r *http.Request) bool {
 	if origins := *s.origins.Load(); len(origins) > 0 {
 		ok = slices.Contains(origins, origin)
 	} else {
-		ok = origin == "" || isOfHost(origin, r.Host)
+		ok = origin == "" || door.IsOwnOrigin(origin, r.Host)
 	}
 	if !ok {
 		s.tellOrigin(origin, r.Host)
 	}
 	return ok
-}
-
-// isOfHost reports whether an origin is the host that a request names. A default port does
-// not matter. Source: RFC 6454, section 5.
-func isOfHost(origin, host string) bool {
-	u, err := url.Parse(origin)
-	if err != nil {
-		return false
-	}
-	return strings.EqualFold(withoutDefault(u.Host), withoutDefault(host))
-}
-
-// withoutDefault cuts off the default ports of https and http. A proxy may have ended TLS,
-// so both count.
-func withoutDefault(host string) string {
-	return strings.TrimSuffix(strings.TrimSuffix(host, ":443"), ":80")
 }
 
 const (

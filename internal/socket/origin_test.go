@@ -10,32 +10,6 @@ import (
 	"github.com/cabrank/cabrank/internal/testkit"
 )
 
-// A page may connect to its own host, whatever names the port that it has anyway.
-func TestOriginOfTheHost(t *testing.T) {
-	for _, tc := range []struct {
-		origin, host string
-		want         bool
-	}{
-		{"https://shop.example", "shop.example", true},
-		{"https://shop.example", "shop.example:443", true},
-		{"https://Shop.example:443", "shop.example", true},
-		{"http://shop.example", "shop.example:80", true},
-		{"https://shop.example", "shop.example:80", true}, // behind a proxy that ends TLS
-		{"http://shop.example:8080", "shop.example:8080", true},
-		{"http://shop.example:8080", "shop.example", false},
-		{"https://shop.example", "shop.example:8443", false},
-		{"https://shop.example", "127.0.0.1:9000", false},
-		{"https://shop.example.evil", "shop.example", false},
-		{"http://[::1]:443", "[::1]", true},
-		{"null", "shop.example", false},
-		{"https://%zz", "shop.example", false},
-	} {
-		if got := isOfHost(tc.origin, tc.host); got != tc.want {
-			t.Errorf("a page of %s at %s: %t", tc.origin, tc.host, got)
-		}
-	}
-}
-
 // What is refused for its origin is a line with both names, short, and not one for each.
 func TestRefusedOriginsAreTold(t *testing.T) {
 	var log testkit.Buffer

@@ -28,7 +28,11 @@ type Limits struct {
 	Proxies door.Proxies
 }
 
-// HTTP1 serves connections that speak HTTP/1, each for one request.
+// Doors finds who serves a request by what it says beside its path; nil: nobody.
+type Doors func(*http.Request) http.Handler
+
+// HTTP1 serves connections that speak HTTP/1: each for one request, or for any number that
+// doors serve, one after the other.
 //
 // Life: NewHTTP1, ServeConn for each connection, Close. Connections outlive it: their
 // owner closes them.
@@ -36,6 +40,8 @@ type Limits struct {
 type HTTP1 struct {
 	log    *slog.Logger
 	routes map[string]http.Handler
+	doors  Doors
+	work   turnstile
 
 	mu     sync.RWMutex
 	annex  *door.Annex // of the newest server
@@ -44,10 +50,11 @@ type HTTP1 struct {
 }
 
 // NewHTTP1 returns a server that has the handlers of routes, by path, answer what is
-// asked for there: they may take the connection over (http.Hijacker). The log is told at level debug of what net/http has to
-// say: its callers can make it say anything.
-func NewHTTP1(l Limits, routes map[string]http.Handler, log *slog.Logger) *HTTP1 {
-	s := &HTTP1{log: log, routes: routes}
+// asked for there: they may take the connection over (http.Hijacker). All else is for doors,
+// if there are any. The log is told at level debug of what net/http has to say: its callers
+// can make it say anything.
+func NewHTTP1(l Limits, routes map[string]http.Handler, doors Doors, log *slog.Logger) *HTTP1 {
+	s := &HTTP1{log: log, routes: routes, doors: doors, work: newTurnstile()}
 	s.Configure(l)
 	return s
 }
@@ -67,8 +74,10 @@ func (s *HTTP1) Configure(l Limits) {
 	s.done.Go(func() { _ = server.Serve(annex) }) // ends when the annex closes
 }
 
-// server answers one request on each connection. Requests that were sent one behind
-// the other would have its goroutine run as long as they last, ahead of the shards'.
+// server is that of net/http for one configuration. Requests that were sent one behind the
+// other have the goroutine of their connection run as long as they last, ahead of the
+// shards': so a connection is closed behind all that is no call, and calls go through the
+// turnstile.
 func (s *HTTP1) server(l Limits) *http.Server {
 	server := &http.Server{
 		Handler:                      behind(l.Proxies, s.handler(l.Alone)),
@@ -76,12 +85,12 @@ func (s *HTTP1) server(l Limits) *http.Server {
 		ReadHeaderTimeout:            l.Head,
 		ReadTimeout:                  l.Head + answerTime, // else a body that never comes is waited for
 		WriteTimeout:                 answerTime,
+		IdleTimeout:                  silence,
 		MaxHeaderBytes:               l.HeadBytes,
 		ConnState:                    tell,
 		ConnContext:                  func(ctx context.Context, nc net.Conn) context.Context { return context.WithValue(ctx, connKey{}, nc) },
 		ErrorLog:                     slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
 	}
-	server.SetKeepAlivesEnabled(false)
 	return server
 }
 
@@ -129,6 +138,7 @@ func (s *HTTP1) Close() {
 // visitor is a connection whose owner wants to know what comes of it.
 type visitor interface {
 	Busy()     // a request was read
+	Idle()     // it was answered, and another one may come
 	Refused()  // it was wrong here
 	Hijacked() // a handler has it now
 }
@@ -140,6 +150,8 @@ func tell(nc net.Conn, state http.ConnState) {
 	case !ok:
 	case state == http.StateActive:
 		v.Busy()
+	case state == http.StateIdle:
+		v.Idle()
 	case state == http.StateHijacked:
 		v.Hijacked()
 	}
@@ -148,11 +160,22 @@ func tell(nc net.Conn, state http.ConnState) {
 // connKey finds the connection in the context of its requests.
 type connKey struct{}
 
+// Conn returns what a request came on: the Stream of HTTP/2, or of HTTP/1 the connection that
+// ServeConn was given.
+func Conn(r *http.Request) any { return r.Context().Value(connKey{}) }
+
 // handler is that of all requests.
 func (s *HTTP1) handler(alone bool) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		r = unclaimed(r)
 		handler := s.routes[r.URL.Path]
+		if handler == nil && !alone && s.doors != nil {
+			if door := s.doors(r); door != nil {
+				s.serveCall(w, r, door)
+				return
+			}
+		}
+		w.Header().Set("Connection", "close")
 		switch {
 		case handler != nil:
 			handler.ServeHTTP(w, r)

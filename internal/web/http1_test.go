@@ -40,6 +40,7 @@ func (c *owned) heard() string {
 }
 
 func (c *owned) Busy()    { c.note("busy") }
+func (c *owned) Idle()    { c.note("idle") }
 func (c *owned) Refused() { c.note("refused") }
 
 func (c *owned) Hijacked() { c.note("hijacked") }
@@ -70,7 +71,7 @@ func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
 // No connection is lost to a change of the limits, however many there are.
 func TestConfigureLosesNoConnection(t *testing.T) {
 	limits := Limits{Head: 5 * time.Second, HeadBytes: 4096}
-	s := NewHTTP1(limits, nil, quiet())
+	s := NewHTTP1(limits, nil, nil, quiet())
 	defer s.Close()
 	var over atomic.Bool
 	var changes sync.WaitGroup
@@ -104,7 +105,7 @@ func TestOwnerIsTold(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := NewHTTP1(Limits{Head: 5 * time.Second, HeadBytes: 4096}, nil, quiet())
+				s := NewHTTP1(Limits{Head: 5 * time.Second, HeadBytes: 4096}, nil, nil, quiet())
 				defer s.Close()
 				conn := new(owned)
 				got := ask(t, s, conn, c.sent)
@@ -124,7 +125,7 @@ func TestOwnerIsTold(t *testing.T) {
 // limits hold for connections that come after them.
 func TestHeadLimits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := NewHTTP1(Limits{Head: 5 * time.Second, HeadBytes: 1}, nil, quiet())
+		s := NewHTTP1(Limits{Head: 5 * time.Second, HeadBytes: 1}, nil, nil, quiet())
 		defer s.Close()
 		large := "GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\nX: " + strings.Repeat("x", 10<<10) + "\r\n\r\n"
 		slow := "GET / HTTP/1.1\r\nX: "
@@ -146,7 +147,7 @@ func TestHeadLimits(t *testing.T) {
 
 // After Close a connection is closed that comes, and Configure changes nothing.
 func TestServeConnAfterClose(t *testing.T) {
-	s := NewHTTP1(Limits{Head: time.Second}, nil, quiet())
+	s := NewHTTP1(Limits{Head: time.Second}, nil, nil, quiet())
 	s.Close()
 	s.Configure(Limits{Head: time.Second})
 	if got := ask(t, s, new(owned), ""); got != "" {
@@ -204,7 +205,7 @@ func TestRoutes(t *testing.T) {
 		_ = buffers.Flush()
 		_ = conn.Close()
 	})}
-	s := NewHTTP1(Limits{Head: 5 * time.Second, HeadBytes: 4096}, routes, quiet())
+	s := NewHTTP1(Limits{Head: 5 * time.Second, HeadBytes: 4096}, routes, nil, quiet())
 	defer s.Close()
 	for path, want := range map[string]struct{ got, told string }{
 		"/ws":  {"taken over", "busy hijacked closed"},
@@ -254,7 +255,7 @@ func TestForgedClaims(t *testing.T) {
 		s := NewHTTP1(Limits{Head: 5 * time.Second, HeadBytes: 4096}, map[string]http.Handler{"/": http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 			body, err := io.ReadAll(r.Body)
 			seen <- fmt.Sprint(r.Header, string(body), err, r.Trailer)
-		})}, quiet())
+		})}, nil, quiet())
 		ask(t, s, new(owned), "POST / HTTP/1.1\r\nHost: x\r\n"+name+": ann\r\n"+name+": bob\r\nX-Kept: 1\r\nTrailer: "+name+", X-Sum\r\n"+
 			"Transfer-Encoding: chunked\r\n\r\n1\r\nb\r\n0\r\n"+name+": ann\r\nX-Sum: 1\r\n\r\n")
 		if got := <-seen; got != "map[X-Kept:[1]]b<nil> map[]" {

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"context"
 	"errors"
 	"io"
 	"net"
@@ -18,22 +19,19 @@ import (
 // newRequest makes the request of a stream. The engine has checked its fields.
 //
 // Errors: a path that is no URL; the request has its method then.
-func newRequest(stream Stream) (*http.Request, error) {
-	r := &http.Request{
+func newRequest(stream Stream) (r *http.Request, err error) {
+	r = &http.Request{
 		Proto: "HTTP/2.0", ProtoMajor: 2, Header: make(http.Header),
 		RemoteAddr: remoteAddr(stream.Address()), Body: http.NoBody,
 	}
-	fields, err := stream.Head()
-	for _, f := range fields {
+	for _, f := range stream.Head() {
 		addField(r, f)
 	}
 	if r.Host == "" { // RFC 9113 8.3.1: :authority goes before
 		r.Host = r.Header.Get("Host")
 	}
 	r.Header.Del("Host")
-	if err == nil {
-		r.URL, err = url.ParseRequestURI(r.RequestURI)
-	}
+	r.URL, err = url.ParseRequestURI(r.RequestURI)
 	r.Trailer = declaredTrailers(r.Header)
 	if !stream.Ended() {
 		r.ContentLength = contentLength(r.Header)
@@ -42,7 +40,7 @@ func newRequest(stream Stream) (*http.Request, error) {
 			continues: httpguts.HeaderValuesContainsToken(r.Header["Expect"], "100-continue"),
 		}
 	}
-	return r.WithContext(stream.Context()), err
+	return r.WithContext(context.WithValue(stream.Context(), connKey{}, stream)), err
 }
 
 // addField adds one field of the head to the request.
@@ -120,23 +118,19 @@ func (b *body) Read(p []byte) (int, error) {
 	n, err := b.stream.Read(p)
 	if errors.Is(err, io.EOF) && !b.ended {
 		b.ended = true
-		if broken := b.readTrailers(); broken != nil {
-			return n, broken
-		}
+		b.readTrailers()
 	}
 	return n, err
 }
 
 // readTrailers hands those trailers on that the head has declared, as net/http does.
-func (b *body) readTrailers() error {
-	fields, err := b.stream.Trailers()
-	for _, f := range fields {
+func (b *body) readTrailers() {
+	for _, f := range b.stream.Trailers() {
 		name := http.CanonicalHeaderKey(f.Name)
 		if _, declared := b.request.Trailer[name]; declared {
 			b.request.Trailer[name] = append(b.request.Trailer[name], f.Value)
 		}
 	}
-	return err
 }
 
 // Close implements io.Closer. What comes is not taken any more, so that its sender

@@ -38,9 +38,9 @@ type Stream interface {
 
 // Request is what is known of a request from its head.
 type Request interface {
-	Head() ([]h2.Field, error) // its fields, pseudo-header fields first
-	Address() string           // of the caller, without port; "" if it has none
-	Context() context.Context  // ends when the caller has left
+	Head() []h2.Field         // its fields, pseudo-header fields first
+	Address() string          // of the caller, without port; "" if it has none
+	Context() context.Context // ends when the caller has left
 }
 
 // Reader takes the request behind its head.
@@ -50,7 +50,7 @@ type Reader interface {
 	// Read is that of io.Reader: io.EOF means the end that the caller has sent.
 	Read(p []byte) (int, error)
 	// Trailers returns the fields behind the end, if there are any.
-	Trailers() ([]h2.Field, error)
+	Trailers() []h2.Field
 }
 
 // Writer takes the answer. Blocks are of stateless fields (h2.AppendField).

@@ -34,8 +34,8 @@ func TestSocketFloods(t *testing.T) {
 			if n := calm.Failed + loud.Failed; n > 0 {
 				t.Errorf("%d calls failed, %d of them in calm", n, calm.Failed)
 			}
-			compare(t, rows, f.name+"\tcabrank", calm.Door, loud.Door, sent)
-			compare(t, rows, f.name+"\ta worker", calm.Worker, loud.Worker, sent)
+			compareTo(t, rows, mostFlooded, f.name+"\tcabrank", calm.Door, loud.Door, sent)
+			compareTo(t, rows, mostFlooded, f.name+"\ta worker", calm.Worker, loud.Worker, sent)
 		})
 	}
 	rows.Flush()

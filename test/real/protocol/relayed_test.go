@@ -27,13 +27,16 @@ const relayedRole = "relayed"
 
 // Fields of a ServerCompatRequest, of its TLSCreds, and of a ServerCompatResponse.
 const (
+	fieldProtocol, fieldVersion           = 1, 2
 	fieldUseTLS, fieldCallers, fieldCreds = 4, 5, 7
 	fieldCert, fieldKey                   = 1, 2
 	fieldHost, fieldPort, fieldTrust      = 1, 2, 3
+	// What a worker speaks: gRPC, if it has nothing else, over HTTP/2.
+	protocolGRPC, overHTTP2 = 2, 2
 )
 
-// runRelayed answers as a server under test does: with cabrank, the suite's own server, and
-// a folder for files.
+// runRelayed answers as a server under test does: with cabrank, one of the suite's own
+// servers, a folder for files, and what cabrank is told beside.
 func runRelayed(args []string) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
@@ -43,6 +46,10 @@ func runRelayed(args []string) error {
 	}
 	secrets, plain := parse(asked, fieldUseTLS, fieldCallers, fieldCreds)
 	creds, _ := parse(secrets[fieldCreds])
+	plain = protowire.AppendVarint(protowire.AppendTag(plain, fieldVersion, protowire.VarintType), overHTTP2) // the last one counts
+	if filepath.Base(args[1]) == "grpcserver" {
+		plain = protowire.AppendVarint(protowire.AppendTag(plain, fieldProtocol, protowire.VarintType), protocolGRPC)
+	}
 	server := exec.CommandContext(ctx, args[1])
 	server.Stdin, server.Stderr = bytes.NewReader(sized(plain)), os.Stderr
 	out, err := server.StdoutPipe()
@@ -60,7 +67,7 @@ func runRelayed(args []string) error {
 	at, _ := parse(said)
 	onPort, _ := protowire.ConsumeVarint(at[fieldPort])
 	config := filepath.Join(args[2], fmt.Sprint(os.Getpid()))
-	text := fmt.Sprintf("upstreams: [%q]\n", net.JoinHostPort(string(at[fieldHost]), fmt.Sprint(onPort)))
+	text := args[3] + fmt.Sprintf("upstreams: [%q]\n", net.JoinHostPort(string(at[fieldHost]), fmt.Sprint(onPort)))
 	if len(creds) > 0 {
 		text += fmt.Sprintf("tls: [{cert: %s.crt, key: %s.key}]\n", config, config)
 	}

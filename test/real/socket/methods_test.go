@@ -70,7 +70,7 @@ func TestMethodsOfLanguages(t *testing.T) {
 			p.callMethod(9, workService+"Io", `{"millis":60000}`, 50*time.Millisecond)
 			p.want(8, "")
 			c.WaitMetric("cabrank_socket_calls_expired_total", 1)
-			if n := c.Metric("cabrank_door_calls_total", "door", "socket"); n < 4 {
+			if n := c.Metric("cabrank_door_calls_total", "door", "socket", "code", "OK"); n < 4 {
 				t.Errorf("%v calls came by sockets", n)
 			}
 		})

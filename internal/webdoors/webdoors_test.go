@@ -1,0 +1,296 @@
+package webdoors_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/cabrank/cabrank/examples/go/workpb"
+	"github.com/cabrank/cabrank/internal/relay"
+	"github.com/cabrank/cabrank/internal/testkit"
+)
+
+// A call has the same answer in every form: messages, status, details and metadata.
+func TestEqualAnswers(t *testing.T) {
+	h := newHouse(t, nil)
+	conn, err := grpc.NewClient(h.addr, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	for method, ask := range map[string]proto.Message{
+		"Count":   &workpb.CountRequest{To: 3},
+		"Fail":    &workpb.FailRequest{Code: 5, Message: "no café", Reason: "closed"},
+		"Meta":    &workpb.MetaRequest{Headers: []string{"x-head"}, Trailers: []string{"x-tail", "x-raw-bin"}},
+		"Nothing": &workpb.MetaRequest{},
+	} {
+		want := byGRPC(t, conn, method, ask)
+		for _, f := range forms() {
+			a := f.call(t, f.client(t), h, method, ask, "X-Head", "1", "X-Tail", "a", "X-Tail", "b", "X-Raw-Bin", "AAEC")
+			got := outcome{messages: a.messages, code: a.told("grpc-status"), details: a.told("grpc-status-details-bin"), head: a.Header["X-Head"], tail: a.trailers["x-tail"], raw: a.trailers["x-raw-bin"]}
+			if got.details != "" {
+				got.details = "some"
+			}
+			if a.StatusCode != http.StatusOK || !reflect.DeepEqual(got, want) {
+				t.Errorf("%s, %v: %d %+v, want %+v", method, f, a.StatusCode, got, want)
+			}
+		}
+	}
+	if a := forms()[0].call(t, forms()[0].client(t), h, "Fail", &workpb.FailRequest{Code: 5, Message: "no café"}); a.told("grpc-message") != "no caf%C3%A9" {
+		t.Errorf("%q", a.told("grpc-message"))
+	}
+	for _, name := range []string{"grpc", "grpc-web"} {
+		if got := h.Stats().Doors[name]; got["NOT_FOUND"] == 0 || got["UNIMPLEMENTED"] == 0 {
+			t.Errorf("door %s: %v", name, got)
+		}
+	}
+}
+
+// outcome is what a caller has of a call.
+type outcome struct {
+	messages        [][]byte
+	code, details   string
+	head, tail, raw []string
+}
+
+// byGRPC makes a call by gRPC itself.
+func byGRPC(t *testing.T, conn *grpc.ClientConn, method string, ask proto.Message) (got outcome) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(metadata.AppendToOutgoingContext(t.Context(), "x-head", "1", "x-tail", "a", "x-tail", "b", "x-raw-bin", "\x00\x01\x02"), soon)
+	defer cancel()
+	stream, err := conn.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true}, work+method)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := stream.SendMsg(ask); err != nil {
+		t.Fatal(err)
+	}
+	_ = stream.CloseSend()
+	for {
+		number := new(workpb.Number)
+		if err = stream.RecvMsg(number); err != nil {
+			break
+		}
+		content, _ := proto.Marshal(number)
+		got.messages = append(got.messages, content)
+	}
+	if errors.Is(err, io.EOF) {
+		err = nil
+	}
+	s := status.Convert(err)
+	if got.code = strconv.Itoa(int(s.Code())); len(s.Details()) > 0 {
+		got.details = "some"
+	}
+	head, _ := stream.Header()
+	got.head, got.tail = head.Get("x-head"), stream.Trailer().Get("x-tail")
+	if raw := stream.Trailer().Get("x-raw-bin"); len(raw) > 0 {
+		got.raw = []string{"AAEC"}
+	}
+	return got
+}
+
+// Each message leaves when it has come, and the caller of a stream may go.
+func TestStreams(t *testing.T) {
+	for _, f := range forms() {
+		t.Run(f.String(), func(t *testing.T) {
+			h := newHouse(t, nil)
+			ctx, cancel := context.WithTimeout(t.Context(), soon)
+			defer cancel()
+			response, err := f.client(t).Do(f.request(ctx, t, h, "Count", []proto.Message{&workpb.CountRequest{To: 3, PauseMillis: 1}}))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer response.Body.Close()
+			size := len("\x00\x00\x00\x00\x02\x08\x01")
+			if f.text {
+				size = 12
+			}
+			for range 2 { // the worker waits behind each
+				if _, err := io.ReadFull(response.Body, make([]byte, size)); err != nil {
+					t.Fatal(err)
+				}
+				h.release <- struct{}{}
+			}
+			rest, err := io.ReadAll(response.Body)
+			if err != nil || len(rest) < size {
+				t.Errorf("%d bytes, %v", len(rest), err)
+			}
+		})
+	}
+}
+
+// What the caller sends as it comes reaches the worker as a stream.
+func TestClientStream(t *testing.T) {
+	for _, f := range forms() {
+		h := newHouse(t, nil)
+		r := f.request(t.Context(), t, h, "Sum", []proto.Message{&workpb.Number{Value: 1}, &workpb.Number{Value: 20}, &workpb.Number{Value: 300}})
+		r.ContentLength = -1
+		a := f.do(t, f.client(t), r)
+		sum := new(workpb.Number)
+		if len(a.messages) != 1 || proto.Unmarshal(a.messages[0], sum) != nil || sum.GetValue() != 321 {
+			t.Errorf("%v: %q, %v", f, a.messages, a.trailers)
+		}
+	}
+}
+
+// A caller that leaves has the worker's call cancelled.
+func TestCallersThatLeave(t *testing.T) {
+	for _, f := range forms() {
+		h := newHouse(t, nil)
+		ctx, leave := context.WithCancel(t.Context())
+		gone := make(chan error, 1)
+		r := f.request(ctx, t, h, "Io", []proto.Message{&workpb.IoRequest{Millis: 1}})
+		go func() { // ends with ctx
+			response, err := f.client(t).Do(r)
+			if err == nil {
+				_, err = io.ReadAll(response.Body)
+				response.Body.Close()
+			}
+			gone <- err
+		}()
+		<-h.seen
+		leave()
+		if err := <-gone; err == nil {
+			t.Errorf("%v: an answer", f)
+		}
+		testkit.Eventually(t, soon, "the worker's call to be cancelled", func() bool { return h.cancelled.Load() == 1 })
+	}
+}
+
+// Workers are told of the deadline and of the caller, and by nobody else who that is.
+func TestWhatWorkersAreTold(t *testing.T) {
+	proxies := func(o *relay.Options) { o.Proxies = []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")} }
+	for _, f := range forms() {
+		h := newHouse(t, nil)
+		a := f.call(t, f.client(t), h, "Io", &workpb.IoRequest{}, "Grpc-Timeout", "10S", "X-Kept", "1", "X-Cabrank-User", "eve", "x-cabrank-socket", "1", "X-Cabrank-Client", "eve",
+			"Connect-Timeout-Ms", "5", "Grpc-Previous-Rpc-Attempts", "4", "X-Forwarded-For", "192.0.2.9")
+		md, left := <-h.seen, <-h.deadlines
+		if a.told("grpc-status") != "0" || left <= 9*time.Second || left > 10*time.Second {
+			t.Errorf("%v: status %s, %v are left", f, a.told("grpc-status"), left)
+		}
+		for _, name := range []string{"x-cabrank-user", "x-cabrank-socket", "x-cabrank-client", "connect-timeout-ms", "grpc-previous-rpc-attempts"} {
+			if got := md.Get(name); len(got) > 0 {
+				t.Errorf("%v: %s: %q", f, name, got)
+			}
+		}
+		if got := [][]string{md.Get("x-kept"), md.Get("x-forwarded-for"), md.Get("content-type")}; !reflect.DeepEqual(got, [][]string{{"1"}, {"192.0.2.9, 127.0.0.1"}, {"application/grpc+proto"}}) {
+			t.Errorf("%v: %q", f, got)
+		}
+		behind := newHouse(t, nil, proxies)
+		f.call(t, f.client(t), behind, "Io", &workpb.IoRequest{}, "X-Forwarded-For", "198.51.100.1, 192.0.2.9, 127.0.0.1")
+		if got := (<-behind.seen).Get("x-forwarded-for"); !slices.Equal(got, []string{"198.51.100.1, 192.0.2.9"}) {
+			t.Errorf("%v behind a proxy: %q", f, got)
+		}
+	}
+}
+
+// What cabrank itself answers has the form of the door.
+func TestOwnAnswers(t *testing.T) {
+	for _, f := range forms() {
+		h := newHouse(t, nil, func(o *relay.Options) { o.Keys.Rate, o.Keys.Burst = 0.001, 1 })
+		client := f.client(t)
+		f.call(t, client, h, "Count", &workpb.CountRequest{})
+		a := f.call(t, client, h, "Count", &workpb.CountRequest{})
+		kind := "application/grpc-web+proto"
+		if f.text {
+			kind = "application/grpc-web-text+proto"
+		}
+		if a.StatusCode != http.StatusOK || a.Header.Get("Content-Type") != kind || a.told("grpc-status") != "8" || a.told("grpc-message") != "cabrank: rate limit" {
+			t.Errorf("%v: %d %v %v", f, a.StatusCode, a.Header, a.trailers)
+		}
+	}
+}
+
+// What is no gRPC-Web is answered in one line.
+func TestBadRequests(t *testing.T) {
+	h := newHouse(t, nil)
+	for _, http2 := range []bool{false, true} {
+		client := form{http2: http2}.client(t)
+		for name, c := range map[string]struct {
+			method, kind, body string
+			status             int
+			want               string
+		}{
+			"a GET":        {"GET", "application/grpc-web", "", 405, "POST"},
+			"no base64":    {"POST", "application/grpc-web-text", "????", 200, "Y"},
+			"half a group": {"POST", "application/grpc-web-text", "AAAAA", 200, "Y"},
+			"half a frame": {"POST", "application/grpc-web", "\x00\x00", 200, "grpc-status: 13"},
+			"a lie":        {"POST", "application/grpc-web", "\x00\x00\x00\x01\x00abc", 200, "grpc-status: 13"},
+			"an odd flag":  {"POST", "application/grpc-web", "\x07\x00\x00\x00\x00", 200, "grpc-status: 13"},
+		} {
+			r, err := http.NewRequestWithContext(t.Context(), c.method, "http://"+h.addr+work+"Count", strings.NewReader(c.body))
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.Header.Set("Content-Type", c.kind)
+			response, err := client.Do(r)
+			if err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			text, err := io.ReadAll(response.Body)
+			response.Body.Close()
+			if strings.HasSuffix(c.kind, "text") {
+				text = form{text: true}.decoded(t, text)
+				c.want = "grpc-status: 3\r\ngrpc-message: cabrank: the body is not base64\r\n"
+			}
+			if err != nil || response.StatusCode != c.status || !strings.Contains(string(text), c.want) {
+				t.Errorf("%s, HTTP/2 %t: %d %q, %v", name, http2, response.StatusCode, text, err)
+			}
+		}
+	}
+}
+
+// A connection of HTTP/1 is kept for the next call, makes room while it has none, and ends in
+// a drain: behind its answer, or at once.
+func TestConnectionsAreKept(t *testing.T) {
+	h := newHouse(t, nil)
+	client := form{}.client(t)
+	for range 5 {
+		form{}.call(t, client, h, "Count", &workpb.CountRequest{})
+	}
+	if n := h.Stats().Connections; n != 1 {
+		t.Errorf("%d connections", n)
+	}
+	nc, err := net.Dial("tcp", h.addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), soon)
+	defer cancel()
+	if err := (form{}).request(ctx, t, h, "Io", []proto.Message{&workpb.IoRequest{Millis: 1}}).Write(nc); err != nil {
+		t.Fatal(err)
+	}
+	<-h.seen
+	drained := make(chan int, 1)
+	go func() { drained <- h.Drain(soon, nil) }() // ends with the calls
+	testkit.Eventually(t, soon, "the idle connection to end", func() bool { return h.Stats().Connections == 1 })
+	h.release <- struct{}{}
+	response, err := http.ReadResponse(bufio.NewReader(nc), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := io.ReadAll(response.Body)
+	if err != nil || !strings.Contains(string(text), "grpc-status: 0") {
+		t.Errorf("%q, %v", text, err)
+	}
+	if cut := <-drained; cut != 0 {
+		t.Errorf("%d calls were cut", cut)
+	}
+}
