@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -29,31 +30,48 @@ type turnstile chan struct{}
 
 func newTurnstile() turnstile { return make(turnstile, max(runtime.GOMAXPROCS(0)/2, 1)) }
 
+// mostInside is how long a request may be inside: then it waits for something that is not
+// foreseen here, and keeps others out no longer.
+const mostInside = 10 * time.Millisecond
+
 // pass is the way of a request through the turnstile: it is inside while it works, and outside
 // while it waits for bytes of its caller, or for its call.
 //
 // Concurrency: it is the handler's goroutine's. Until Begun no other one reads the body.
 type pass struct {
 	work   turnstile
-	inside bool
 	begun  bool
+	inside atomic.Bool
+	over   *time.Timer // behind mostInside
 }
 
 // enter waits until the request may be worked on. Whoever comes in lets all go first that are
 // ready to run: woken by the one that leaves it would run ahead of them, and its successor, too.
 func (p *pass) enter() {
-	if !p.inside {
-		p.work <- struct{}{}
-		p.inside = true
-		runtime.Gosched()
+	if p.inside.Load() {
+		return
+	}
+	p.work <- struct{}{}
+	p.inside.Store(true)
+	if p.over == nil {
+		p.over = time.AfterFunc(mostInside, p.leave)
+	} else {
+		p.over.Reset(mostInside)
+	}
+	runtime.Gosched()
+}
+
+// leave may be called from anywhere.
+func (p *pass) leave() {
+	if p.inside.CompareAndSwap(true, false) {
+		<-p.work
 	}
 }
 
-func (p *pass) leave() {
-	if p.inside {
-		<-p.work
-		p.inside = false
-	}
+// end is the last that is done with a pass.
+func (p *pass) end() {
+	p.leave()
+	p.over.Stop()
 }
 
 // passKey finds in the context of a request its pass.
@@ -74,8 +92,8 @@ func (s *HTTP1) serveCall(w http.ResponseWriter, r *http.Request, door http.Hand
 		w.Header().Set("Connection", "close")
 	}
 	through := &pass{work: s.work}
-	defer through.leave()
 	through.enter()
+	defer through.end()
 	r = r.WithContext(context.WithValue(r.Context(), passKey{}, through))
 	control := http.NewResponseController(w)
 	body := &slowBody{ReadCloser: r.Body, control: control, pass: through}

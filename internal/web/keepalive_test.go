@@ -303,6 +303,37 @@ func TestTurnstile(t *testing.T) {
 	})
 }
 
+// A request that waits for something else keeps nobody out for long.
+func TestTurnstileBesideHandlersThatWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		wait := make(chan struct{})
+		connect := callers(t, func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path == "/wait" {
+				<-wait
+			}
+			w.WriteHeader(http.StatusOK)
+			if r.URL.Path == "/wait" {
+				<-wait
+			}
+		})
+		for range 4 * runtime.GOMAXPROCS(0) {
+			connect().says(callOf("wait", ""))
+		}
+		synctest.Wait()
+		for range 2 { // before the answer, and in it
+			good, began := connect(), time.Now()
+			good.says(callOf("a", ""))
+			good.hears(http.StatusOK, "")
+			if took := time.Since(began); took > 8*mostInside {
+				t.Errorf("it took %v", took)
+			}
+			for range 4 * runtime.GOMAXPROCS(0) {
+				wait <- struct{}{}
+			}
+		}
+	})
+}
+
 // Whoever does not take an answer keeps nobody out.
 func TestTurnstileBesideUnreadAnswers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
