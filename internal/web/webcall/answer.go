@@ -6,11 +6,15 @@ type Answer struct {
 	Flush func() error
 }
 
+// smallPiece is how much of an answer is read at a time until there is more at once: a stream
+// on which little comes holds no more than that while it waits.
+const smallPiece = 1 << 10
+
 // Pass hands an answer over as it comes, with a flush where nothing more is there yet.
 //
 // Errors: io.EOF when all has come; otherwise why not.
 func (a Answer) Pass(from Receiver) error {
-	piece := make([]byte, PieceSize)
+	piece := make([]byte, smallPiece)
 	for {
 		if err := a.Wait(from); err != nil {
 			return err
@@ -20,6 +24,9 @@ func (a Answer) Pass(from Receiver) error {
 			if gone := a.Write(piece[:n]); gone != nil {
 				return gone
 			}
+		}
+		if n == len(piece) && n < PieceSize {
+			piece = make([]byte, PieceSize)
 		}
 		if err != nil {
 			return err
