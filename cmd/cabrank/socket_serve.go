@@ -2,9 +2,7 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -47,8 +45,7 @@ type socketServe struct {
 	file  string
 	idle  []string // keys of the file that have no effect
 
-	asked service.SocketOptions
-	log   config.Log // of the configuration
+	log config.Log // of the configuration
 }
 
 func newSocketServeCommand() *cobra.Command {
@@ -67,7 +64,7 @@ func newSocketServeCommand() *cobra.Command {
 				return err
 			}
 			return service.Run(cmd.Context(), service.Options{
-				Build: build(), Load: f.load, Log: func() config.Log { return f.log }, Sockets: f.asked,
+				Build: build(), Load: f.load, Log: func() config.Log { return f.log },
 				Stdout: cmd.OutOrStdout(), Stderr: cmd.ErrOrStderr(),
 			})
 		},
@@ -86,29 +83,13 @@ func (f *socketServe) addTo(cmd *cobra.Command) {
 		}
 		f.given.add(flags, key)
 	}
-	flags.BoolVar(&f.asked.Beyond.AllowEmptySubprotocol, "allow-empty-subprotocol", false, "serve callers that do not ask for juggler.0, too")
-	flags.DurationVar(&f.asked.Beyond.Ping, "ping", 30*time.Second, "silence after which a caller is pinged; half as much again ends it")
-	flags.IntVar(&f.asked.Beyond.MaxCalls, "max-calls", 1000, "most calls of a socket at a time")
-	flags.IntVar(&f.asked.Beyond.MaxSubscriptions, "max-subscriptions", 1000, "most subscriptions of a socket")
-	flags.IntVar(&f.asked.Beyond.QueueBytes, "queue-bytes", 256<<10, "most `bytes` of events that wait for one socket; the oldest are dropped")
-	flags.Int64Var(&f.asked.Beyond.BufferTotal, "buffer-total", 64<<20, "`bytes` by which the process may grow for all that waits for sockets")
-	flags.StringVar(&f.asked.Beyond.CloseURI, "close-uri", "", "`URI` whose call ends the caller's socket")
-	flags.BoolVar(&f.asked.TestFunctions, "test-functions", false, "answer test.echo, test.reverse, test.delay, test.nothing and test.count")
-	flags.DurationVar(&f.asked.Beyond.ReadTimeout, "read-timeout", 30*time.Second, "how long a message may take to come in")
-	flags.DurationVar(&f.asked.Beyond.WriteTimeout, "write-timeout", 30*time.Second, "how long a caller may take to read what was sent")
-	flags.Int64Var(&f.asked.Beyond.WriteLimit, "write-limit", 0, "most `bytes` of a reply; 0: any")
-	flags.IntVar(&f.asked.Beyond.MaxSockets, "max-sockets", 100_000, "most sockets")
-	flags.IntVar(&f.asked.Beyond.HandshakesPerSecond, "max-handshakes", 1_000, "most new sockets in a second")
-	flags.IntVar(&f.asked.Beyond.MaxName, "max-name", 1_024, "most `bytes` of a URI or channel")
-	flags.Int64Var(&f.asked.WaitingBytes, "waiting-total", 64<<20, "most `bytes` of calls that wait for a function")
 }
 
-// load makes a configuration without workers: keys from flags and variables, and the other
-// flags in the place of keys.
+// load makes a configuration without workers.
 func (f *socketServe) load() (*config.Config, error) {
 	cfg, err := config.LoadSocket(f.given, config.System())
-	if err == nil {
-		err = f.check(&cfg.Socket)
+	if err == nil && cfg.Socket.Redis.Calls != "" && cfg.Socket.Serve.TestFunctions {
+		err = errors.New("--test-functions are in this process: with --redis, functions are those of callees there")
 	}
 	if err != nil {
 		return nil, cli.UsageError(err)
@@ -117,29 +98,9 @@ func (f *socketServe) load() (*config.Config, error) {
 		cfg.Socket.Paths = []string{defaultPath}
 	}
 	f.log = cfg.Log
-	cfg.Limits.Connections = f.asked.Beyond.MaxSockets/3*4 + 4 // sockets have three quarters
+	cfg.Limits.Connections = cfg.Socket.Serve.MaxSockets/3*4 + 4 // sockets have three quarters
 	if len(f.idle) > 0 {
 		cfg.Warnings = append(cfg.Warnings, "keys of the file have no effect here, see docs/juggler.md: "+strings.Join(f.idle, " "))
 	}
 	return cfg, nil
-}
-
-// check holds the flags that are no keys against what they may be.
-func (f *socketServe) check(socket *config.Socket) error {
-	beyond := f.asked.Beyond
-	for name, value := range map[string]int64{
-		"read-timeout": int64(beyond.ReadTimeout), "write-timeout": int64(beyond.WriteTimeout),
-		"max-sockets": int64(beyond.MaxSockets), "max-handshakes": int64(beyond.HandshakesPerSecond),
-		"max-name": int64(beyond.MaxName), "waiting-total": f.asked.WaitingBytes,
-		"ping": int64(beyond.Ping), "max-calls": int64(beyond.MaxCalls), "max-subscriptions": int64(beyond.MaxSubscriptions),
-		"queue-bytes": int64(beyond.QueueBytes), "buffer-total": beyond.BufferTotal,
-	} {
-		if value <= 0 {
-			return fmt.Errorf("--%s must be above 0", name)
-		}
-	}
-	if socket.Redis.Calls != "" && f.asked.TestFunctions {
-		return errors.New("--test-functions are in this process: with --redis, functions are those of callees there")
-	}
-	return nil
 }

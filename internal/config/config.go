@@ -10,6 +10,7 @@ import (
 
 	"github.com/cabrank/cabrank/internal/certs"
 	"github.com/cabrank/cabrank/internal/rank"
+	"github.com/cabrank/cabrank/internal/socket"
 	"github.com/cabrank/cabrank/internal/worker"
 )
 
@@ -176,6 +177,16 @@ type Socket struct {
 	Push        string   `key:"push" kind:"push" arg:"HOST:PORT" default:"off" change:"upgrade" help:"where the application publishes to sockets and ends them, by HTTP and gRPC, or off; beyond loopback it needs a token"`
 	PushToken   string   `key:"push_token" kind:"secret" arg:"FILE" default:"none" change:"upgrade" secret:"yes" help:"file with the token that requests of the application have to bring, at least 16 bytes; env:NAME: it is in that variable"`
 	Methods     []string `key:"methods" kind:"methods" arg:"METHOD" default:"none" change:"upgrade" help:"gRPC methods of the workers that callers over WebSocket may call"`
+
+	Serve SocketServe // of cabrank run the zero value: the usual bounds
+}
+
+// SocketServe is what cabrank socket serve has flags for beside those that are keys.
+type SocketServe struct {
+	socket.Options `key:""`
+
+	TestFunctions bool  `key:"test-functions" default:"false" help:"answer test.echo, test.reverse, test.delay, test.nothing and test.count"`
+	WaitingTotal  int64 `key:"waiting-total" arg:"BYTES" default:"64MiB" range:"1..1024GiB" unit:"B" help:"most bytes of calls that wait for a function"`
 }
 
 // SlogLevel returns Level as log/slog knows it.

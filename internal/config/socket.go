@@ -16,8 +16,9 @@ const socketSection = "socket"
 // ownHost is the word for the origin that needs no list.
 const ownHost = "host"
 
-// SocketFlags are the flags of cabrank socket serve that are keys, or parts of auth, too,
-// with the same meanings and ranges. Those that have no variable have defaults of their own.
+// SocketFlags are the flags of cabrank socket serve: those that are keys, or parts of auth,
+// too, with the same meanings and ranges, and its own. Those that have no variable have
+// defaults of their own.
 func SocketFlags() (flags []Key) {
 	for _, key := range Keys() {
 		switch key.Name {
@@ -38,13 +39,23 @@ func SocketFlags() (flags []Key) {
 	}
 	for _, p := range fieldsOf(reflect.TypeFor[Auth]()) {
 		if p.name != "doors" { // there are only sockets
-			flags = append(flags, Key{
-				Name: "auth." + p.name, Flag: "auth-" + p.name, Arg: p.tag.Get("arg"), Env: variableOf("auth"), Default: p.tag.Get("default"), Help: p.tag.Get("help"),
-				kind: p.kind, field: func(c *Config) any { return p.of(reflect.ValueOf(&c.Auth).Elem()) },
-			})
+			key := p.flag(func(c *Config) any { return &c.Auth })
+			key.Name, key.Flag, key.Env = "auth."+p.name, "auth-"+p.name, variableOf("auth")
+			flags = append(flags, key)
 		}
 	}
+	for _, p := range fieldsOf(reflect.TypeFor[SocketServe]()) {
+		flags = append(flags, p.flag(func(c *Config) any { return &c.Socket.Serve }))
+	}
 	return flags
+}
+
+// flag is a field of a struct as a key that has nothing but a flag.
+func (f field) flag(of func(*Config) any) Key {
+	return Key{
+		Name: f.name, Flag: f.name, Arg: f.tag.Get("arg"), Default: f.tag.Get("default"), Help: f.tag.Get("help"),
+		kind: f.kind, field: func(c *Config) any { return f.of(reflect.ValueOf(of(c)).Elem()) },
+	}
 }
 
 // LoadSocket makes the configuration of cabrank socket serve, which runs no workers: of

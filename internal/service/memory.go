@@ -129,7 +129,7 @@ func (s *service) setMemory(bytes int64) {
 		bytes -= s.scrape.store.SetMemory(bytes / pagesMemory)
 	}
 	if s.sockets != nil {
-		waiting := min(cmp.Or(s.asked.Beyond.BufferTotal, socketBytes), bytes/socketMemory)
+		waiting := min(cmp.Or(s.cfg.Socket.Serve.BufferTotal, socketBytes), bytes/socketMemory)
 		s.sockets.SetBuffer(waiting)
 		bytes -= waiting
 	}

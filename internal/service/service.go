@@ -39,8 +39,6 @@ type Options struct {
 	// is wanted where Load fails.
 	Load func() (*config.Config, error)
 	Log  func() config.Log
-	// Sockets has what no key says of them.
-	Sockets SocketOptions
 	// Stdout takes what workers print, Stderr the log.
 	Stdout, Stderr io.Writer
 }
@@ -132,7 +130,6 @@ type service struct {
 
 	// Set before anything is started, never changed.
 	build     admin.Build
-	asked     SocketOptions       // of sockets, beyond the configuration
 	inherited *handover.Inherited // what this process was given: listeners, a predecessor
 	program   string              // path that an upgrade starts; empty: nobody knows it
 	began     time.Time
@@ -182,7 +179,7 @@ func newService(o Options, cfg *config.Config, from origin, log *Log, asked *ord
 		log.Debug("path of this program is not known", "error", err)
 	}
 	s := &service{
-		build: o.Build, asked: o.Sockets, cfg: cfg, log: log.Logger, lines: log.sink, stdout: &sharedWriter{to: sink.Whole{To: o.Stdout}}, inherited: inherited, program: program, began: time.Now(),
+		build: o.Build, cfg: cfg, log: log.Logger, lines: log.sink, stdout: &sharedWriter{to: sink.Whole{To: o.Stdout}}, inherited: inherited, program: program, began: time.Now(),
 		failed: make(chan error, 1), quit: make(chan struct{}),
 		settings: settings{origin: from},
 		upgrades: upgrades{over: make(chan struct{})}, orders: asked,

@@ -1,6 +1,7 @@
 package service
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"time"
@@ -14,24 +15,15 @@ import (
 )
 
 const (
+	// waitingBytes is the most memory of calls that wait for a function of this process,
+	// where socket serve says nothing else.
+	waitingBytes = 64 << 20
 	// functionsAtOnce is how many calls of one test function run at a time.
 	functionsAtOnce = 64
 	// mostAway is how long a Redis may be away before sockets are better elsewhere: a
 	// failover is over by then.
 	mostAway = 10 * time.Second
 )
-
-// SocketOptions are the settings of sockets that are no keys.
-type SocketOptions struct {
-	// Beyond are bounds of which a zero stands for the usual one; what the keys say is
-	// put in.
-	Beyond socket.Options
-	// WaitingBytes is the most memory of calls that wait for a function of this
-	// process: 64 MiB if zero.
-	WaitingBytes int64
-	// TestFunctions has functions to try, if there is no Redis.
-	TestFunctions bool
-}
 
 // joiner is a broker that ends.
 type joiner interface {
@@ -61,7 +53,7 @@ func socketsAlone(cfg *config.Config) bool { return len(cfg.Command) == 0 && len
 // openSockets connects to the Redis, if there is one, and takes callers over WebSocket from
 // then on, if they have a path.
 func (s *service) openSockets() error {
-	keys, options := s.cfg.Socket, s.asked.Beyond
+	keys, options := s.cfg.Socket, s.cfg.Socket.Serve.Options
 	if len(keys.Paths) == 0 {
 		return nil
 	}
@@ -90,15 +82,12 @@ func (s *service) openSockets() error {
 }
 
 func (s *service) openBroker() (joiner, error) {
-	keys, waiting := s.cfg.Socket, s.asked.WaitingBytes
+	keys := s.cfg.Socket
 	if keys.Redis.Calls != "" {
 		return redis.Open(redis.Options{Address: keys.Redis.Calls, Events: keys.Redis.Events, CallCap: keys.CallCap, Log: s.log})
 	}
-	if waiting == 0 {
-		waiting = 64 << 20
-	}
-	memory := broker.NewMemory(broker.MemoryOptions{CallCap: keys.CallCap, WaitingBytes: waiting})
-	if s.asked.TestFunctions {
+	memory := broker.NewMemory(broker.MemoryOptions{CallCap: keys.CallCap, WaitingBytes: cmp.Or(keys.Serve.WaitingTotal, waitingBytes)})
+	if keys.Serve.TestFunctions {
 		for uri, f := range broker.TestFunctions() {
 			memory.Serve(uri, functionsAtOnce, f) // for as long as the process lives
 		}

@@ -148,11 +148,11 @@ func TestServeMistakes(t *testing.T) {
 	for flags, want := range map[string]string{
 		"--config nowhere.yml": `cannot read "nowhere.yml"`,
 		"--path ws":            `flag --path: socket.path: "ws" does not begin with /`,
-		"--ping 0s":            "--ping must be above 0",
+		"--ping 0s":            `flag --ping: ping: "0s" is out of range; allowed: 1ms to 720h`,
 		"--log-level loud":     `flag --log-level: log.level: "loud" is unknown; allowed: debug, info, warn, error`,
 		"--listen localhost":   `flag --listen: listen: "localhost" is not HOST:PORT`,
 		"--metrics :99999":     `flag --metrics: metrics: ":99999" has no port from 0 to 65535`,
-		"--max-sockets -1":     "--max-sockets must be above 0",
+		"--max-sockets -1":     `flag --max-sockets: max-sockets: "-1" is out of range; allowed: 1 to 10000000`,
 		"--lisen localhost":    "unknown flag: --lisen",
 	} {
 		p := harness.StartProcess(t, nil, harness.CabrankBinary(t), append([]string{"socket", "serve"}, strings.Fields(flags)...)...)
