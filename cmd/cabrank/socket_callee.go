@@ -8,7 +8,6 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -34,18 +33,17 @@ const socketCalleeExamples = `  # a server, a callee, and 100 more functions tha
   cabrank socket serve --redis localhost:6379
   cabrank socket callee --redis localhost:6379 --delays 100`
 
-// socketCallee is the flags of cabrank socket callee.
+// socketCallee is the flags of cabrank socket callee: those that are keys of cabrank socket
+// serve, too, and its own.
 type socketCallee struct {
-	redis   string
+	given   flagValues
 	workers int
 	delays  int
 	kept    bool
-	drain   time.Duration
-	log     config.Log
 }
 
 func newSocketCalleeCommand() *cobra.Command {
-	var f socketCallee
+	f := socketCallee{given: flagValues{}}
 	cmd := &cobra.Command{
 		Use:     "callee",
 		Short:   "Answer test functions over a Redis",
@@ -53,52 +51,59 @@ func newSocketCalleeCommand() *cobra.Command {
 		Example: socketCalleeExamples,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if !cmd.Flags().Changed("redis") {
-				f.redis = os.Getenv("CABRANK_REDIS")
+			cfg, err := config.LoadSocket(f.given, config.Sources{Environ: []string{"CABRANK_REDIS=" + os.Getenv("CABRANK_REDIS")}})
+			if err == nil {
+				err = f.check(cfg)
 			}
-			if err := f.check(); err != nil {
+			if err != nil {
 				return cli.UsageError(err)
 			}
-			return f.run(cmd.ErrOrStderr())
+			return f.run(cfg, cmd.ErrOrStderr())
 		},
 	}
 	flags := cmd.Flags()
 	flags.SortFlags = false
-	flags.StringVar(&f.redis, "redis", "", "`ADDRESS` of a Redis or Valkey: HOST:PORT, redis://USER:PASSWORD@HOST:PORT/DB, or rediss:// with TLS [CABRANK_REDIS]")
+	for _, key := range config.SocketFlags() {
+		switch key.Flag {
+		case "redis":
+			key.Help, key.Default = "a Redis or Valkey: HOST:PORT, redis://USER:PASSWORD@HOST:PORT/DB, or rediss:// with TLS", ""
+		case "drain-timeout":
+			key.Help = "how long a stop may take"
+		case "log-level", "log-format":
+		default:
+			continue
+		}
+		f.given.add(flags, key)
+	}
 	flags.IntVar(&f.workers, "workers", 100, "most calls at a time")
 	flags.IntVar(&f.delays, "delays", 0, "`N` more functions that sleep: test.delay.0 and so on")
 	flags.BoolVar(&f.kept, "at-least-once", false, "have a call be answered by another callee if this one is killed")
-	flags.DurationVar(&f.drain, "drain-timeout", 20*time.Second, "how long a stop may take")
-	flags.StringVar(&f.log.Level, "log-level", "info", "debug, info, warn or error")
-	flags.StringVar(&f.log.Format, "log-format", "auto", "auto, text or json")
 	return cmd
 }
 
 // mostDelays bounds what a mistyped number costs.
 const mostDelays = 10_000
 
-func (f *socketCallee) check() error {
+func (f *socketCallee) check(cfg *config.Config) error {
 	switch {
-	case f.redis == "":
+	case cfg.Socket.Redis.Calls == "":
 		return errors.New("--redis or CABRANK_REDIS must say where Redis is")
 	case f.workers <= 0:
 		return errors.New("--workers must be above 0")
 	case f.delays < 0 || f.delays > mostDelays:
 		return fmt.Errorf("--delays must be 0 to %d", mostDelays)
-	case f.drain < 0:
-		return errors.New("--drain-timeout must not be below 0")
 	}
-	return checkLogFlags(f.log)
+	return nil
 }
 
 // run answers calls until a signal comes.
-func (f *socketCallee) run(logTo io.Writer) error {
+func (f *socketCallee) run(cfg *config.Config, logTo io.Writer) error {
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, cli.StopSignals()...)
 	defer signal.Stop(signals)
-	log := service.OpenLog(f.log, f.log.SlogLevel(), logTo)
+	log := service.OpenLog(cfg.Log, cfg.Log.SlogLevel(), logTo)
 	defer log.Close()
-	c := callee.New(callee.Options{Redis: f.redis, Workers: f.workers, Log: log.Logger})
+	c := callee.New(callee.Options{Redis: cfg.Socket.Redis.Calls, Workers: f.workers, Log: log.Logger})
 	var options []callee.Option
 	if f.kept {
 		options = append(options, callee.AtLeastOnce())
@@ -119,7 +124,7 @@ func (f *socketCallee) run(logTo io.Writer) error {
 	log.Info("taking calls", "workers", f.workers)
 	log.Info("stopping", "signal", (<-signals).String())
 	began := time.Now()
-	ctx, cancel := context.WithTimeout(context.Background(), f.drain)
+	ctx, cancel := context.WithTimeout(context.Background(), cfg.DrainTimeout)
 	defer cancel()
 	stopped := make(chan struct{})
 	defer close(stopped)
@@ -157,15 +162,4 @@ func onStream(f broker.StreamFunction) callee.Handler {
 
 func onCall(f broker.Function) callee.Handler {
 	return func(ctx context.Context, call *callee.Call) (any, error) { return f(ctx, call.Args) }
-}
-
-// checkLogFlags holds --log-level and --log-format against what they may be.
-func checkLogFlags(log config.Log) error {
-	switch {
-	case !slices.Contains([]string{"debug", "info", "warn", "error"}, log.Level):
-		return fmt.Errorf("--log-level %s: debug, info, warn and error are possible", log.Level)
-	case !slices.Contains([]string{"auto", "text", "json"}, log.Format):
-		return fmt.Errorf("--log-format %s: auto, text and json are possible", log.Format)
-	}
-	return nil
 }

@@ -81,7 +81,7 @@ func TestCalleeProcessUsage(t *testing.T) {
 		"":                                    "--redis or CABRANK_REDIS",
 		"--redis localhost:1 --workers 0":     "--workers must be above 0",
 		"--redis localhost:1 --delays -1":     "--delays must be 0 to 10000",
-		"--redis localhost:1 --log-level all": "--log-level all",
+		"--redis localhost:1 --log-level all": `flag --log-level: log.level: "all" is unknown`,
 	} {
 		p, code := harness.RunToEnd(t, append([]string{"socket", "callee"}, strings.Fields(args)...)...)
 		if code != 2 || !strings.Contains(p.Log(), want) {
