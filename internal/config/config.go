@@ -97,13 +97,19 @@ type Web struct {
 	Origins []string `key:"origins" kind:"pages" default:"none" change:"reload" help:"origins of pages that may call from another host than the port's, with *. for all hosts below a domain; those of its own host always may"`
 }
 
-// Amount and the others are options of the part that goes by them, which has the tags.
+// These are options of the part that goes by them, which has the tags.
 type (
-	Amount      = worker.Amount
-	Workers     = worker.Settings // placeholders are still in place (see Placeholders), as in Hooks
-	Hooks       = worker.Hooks    // each may take Workers.BootTimeout
-	WarmUp      = worker.WarmUp
-	Recycle     = worker.Recycle
+	// Amount is a number that is fixed, or one that adapts.
+	Amount = worker.Amount
+	// Workers have placeholders in Command and Env (see Placeholders).
+	Workers = worker.Settings
+	// Hooks have placeholders, too, and each may take Workers.BootTimeout.
+	Hooks = worker.Hooks
+	// WarmUp is a call; each attempt may take Workers.BootTimeout.
+	WarmUp = worker.WarmUp
+	// Recycle says when a worker is replaced although it serves.
+	Recycle = worker.Recycle
+	// MemoryLimit is what a worker may take.
 	MemoryLimit = worker.MemoryLimit
 )
 

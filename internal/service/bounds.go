@@ -5,6 +5,8 @@ import "time"
 // Bounds that have no key: nobody has had a reason to turn one, and each is told where
 // docs/invariants.md has what it bounds.
 const (
+	replayBytes     = 64 << 10         // of a request that are kept so that the call can be sent to another worker (R3)
+	replayTotal     = 16 << 20         // of all requests together
 	absorbBytes     = 1 << 20          // of an answer that is read ahead of its caller: most are smaller, and free their worker at once (R9)
 	headerList      = 64 << 10         // bytes of a header list: four times what servers take by themselves, so that tokens fit
 	callsAtOnce     = 250              // that one connection may have open: libraries open another one then, or wait

@@ -10,13 +10,6 @@ import (
 	"github.com/cabrank/cabrank/internal/web"
 )
 
-// The request bytes that are kept so that a call can be sent to another worker (R3): of
-// one call, and of all.
-const (
-	replayBytes = 64 << 10
-	replayTotal = 16 << 20
-)
-
 func (s *service) relayOptions(cfg *config.Config, log *slog.Logger) relay.Options {
 	return relay.Options{
 		SlotsMin:     cfg.Workers.Slots.Min,
