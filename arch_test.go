@@ -182,7 +182,7 @@ var layers = map[string]layer{
 	"internal/health/check": {inside: []string{"internal/health", "internal/schema"}, outside: []string{"google.golang.org/grpc"}, notStd: []string{"os"}, documented: true},
 	"internal/config": {
 		// Its groups of keys are the options of the parts that go by them.
-		inside:  []string{"internal/certs", "internal/cgroup", "internal/grpcwire", "internal/rank", "internal/relay", "internal/socket", "internal/spelling", "internal/strictyaml", "internal/worker"},
+		inside:  []string{"internal/certs", "internal/cgroup", "internal/grpcwire", "internal/rank", "internal/relay", "internal/scrape", "internal/socket", "internal/spelling", "internal/strictyaml", "internal/worker"},
 		outside: anything, notStd: []string{"net/http", "os/exec"},
 	},
 	// What keys mean is for others.

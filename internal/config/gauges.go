@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/cabrank/cabrank/internal/scrape"
 )
 
 const (
@@ -15,10 +17,10 @@ const (
 )
 
 // gaugePolicies are what becomes of gauges, by name.
-func gaugePolicies() mapping[string] {
-	return mapping[string]{
+func gaugePolicies() mapping[scrape.Policy] {
+	return mapping[scrape.Policy]{
 		max: maxGauges, legal: "names of metrics, in which * stands for any letters,", clean: checkGauge, path: entryPath,
-		form: "key: policy", all: "policies", value: plain{`oneof:"sum|max|min|avg|last|each"`},
+		form: "key: policy", all: "policies", value: words[scrape.Policy]{scrape.Sum, scrape.Max, scrape.Min, scrape.Avg, scrape.Last, scrape.Each},
 	}
 }
 
@@ -37,12 +39,12 @@ const perWorker = "per_worker"
 
 // Gauges is how gauges of several workers are merged.
 type Gauges struct {
-	Policies  map[string]string // sum, max, min, avg, last or each, by name of the gauge, in which * stands for any letters
-	PerWorker bool              // nothing is merged, whatever it is
+	Policies  map[string]scrape.Policy // by name of the gauge, in which * stands for any letters
+	PerWorker bool                     // nothing is merged, whatever it is
 }
 
 // gauges is the kind of *Gauges fields.
-type gauges struct{ mapping[string] }
+type gauges struct{ mapping[scrape.Policy] }
 
 func (k gauges) set(field any, text string) error {
 	into := field.(*Gauges)

@@ -1,11 +1,6 @@
 package scrape
 
-import (
-	"errors"
-	"fmt"
-	"path"
-	"strings"
-)
+import "path"
 
 // Policy is what becomes of the gauges that several processes have under one name.
 type Policy uint8
@@ -20,32 +15,13 @@ const (
 	Each               // one for each worker, with a label that names it
 )
 
-// Policies returns the names of all, in order.
-func Policies() []string { return []string{"sum", "max", "min", "avg", "last", "each"} }
-
-// ParsePolicy reads one of these names.
-func ParsePolicy(name string) (Policy, error) {
-	for i, known := range Policies() {
-		if name == known {
-			return Policy(i), nil
-		}
-	}
-	return Sum, fmt.Errorf("%q is none of %s", name, strings.Join(Policies(), ", "))
-}
+// String returns the word that configurations have for it.
+func (p Policy) String() string { return [...]string{"sum", "max", "min", "avg", "last", "each"}[p] }
 
 // Rule gives gauges whose names match a pattern a policy. The first that matches counts.
 type Rule struct {
 	Pattern string // a name, in which * stands for any letters
 	Policy  Policy
-}
-
-// Check says what is wrong with a rule.
-func (r Rule) Check() error {
-	if r.Pattern == "" {
-		return errors.New("no name")
-	}
-	_, err := path.Match(r.Pattern, "")
-	return err
 }
 
 func (r Rule) covers(name string) bool {

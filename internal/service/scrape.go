@@ -53,11 +53,8 @@ func (m *scraping) sample() admin.ScrapeSample {
 
 // gaugeRules puts the policies in an order in which the more exact name comes first.
 func gaugeRules(cfg *config.Config) (rules []scrape.Rule) {
-	for pattern, word := range cfg.Metrics.Gauges.Policies {
-		policy, err := scrape.ParsePolicy(word)
-		if err == nil { // the configuration knows the same words
-			rules = append(rules, scrape.Rule{Pattern: pattern, Policy: policy})
-		}
+	for pattern, policy := range cfg.Metrics.Gauges.Policies {
+		rules = append(rules, scrape.Rule{Pattern: pattern, Policy: policy})
 	}
 	sort.Slice(rules, func(i, j int) bool {
 		a, b := rules[i].Pattern, rules[j].Pattern
