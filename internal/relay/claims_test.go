@@ -1,8 +1,6 @@
 package relay
 
 import (
-	"fmt"
-	"io"
 	"net/http"
 	"slices"
 	"testing"
@@ -10,30 +8,6 @@ import (
 
 	"github.com/cabrank/cabrank/internal/h2"
 )
-
-// claimNames are those of which only doors have a word.
-func claimNames() []string { return []string{"x-cabrank-user", "x-cabrank-socket", "x-cabrank-client"} }
-
-// A handler sees none of them, wherever they stand.
-func TestForgedClaimsOfExchanges(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g := newPipeRig(t, site(func(x *Exchange) {
-			_, _ = io.Copy(io.Discard, x)
-			head := x.Head()
-			trailers := x.Trailers()
-			x.answer(fmt.Sprint(fieldsBehind(head), fieldsBehind(trailers)))
-		}))
-		caller := g.pipeCaller()
-		for i, name := range claimNames() {
-			stream := uint32(1 + 2*i)
-			forged := []string{"x-before", "1", name, "ann", name, "bob", "x-after", "2"}
-			caller.WriteHeaders(stream, noEnd, plain("POST", "/site", forged...)...)
-			caller.WriteHeaders(stream, end, forged...)
-			caller.WantHeaders(stream, noEnd)
-			caller.WantDataBytes(stream, []byte("[x-before=1 x-after=2] [x-before=1 x-after=2]"), end)
-		}
-	})
-}
 
 // fieldsBehind returns those that are no pseudo-header fields.
 func fieldsBehind(fields []h2.Field) (texts []string) {

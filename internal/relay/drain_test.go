@@ -77,23 +77,6 @@ func TestDrainClosesDoor(t *testing.T) {
 	}
 }
 
-// Close ends everything at once, whatever is under way.
-func TestCloseInTheMiddle(t *testing.T) {
-	g := newRig(t)
-	_, accept := g.worker("w1", 1)
-	caller := g.caller()
-	for stream := uint32(1); stream < 40; stream += 2 {
-		caller.WriteHeaders(stream, noEnd, request(hello)...)
-		caller.WriteData(stream, noEnd, hi())
-	}
-	accept().WantHeaders(1, noEnd)
-	askHealth(caller, 41, watchPath, "")
-	g.wantWaiting(19)
-	g.Close()
-	caller.Skip(testkit.Headers, testkit.Data, testkit.RST)
-	caller.WantClosed()
-}
-
 // A connection that comes after the end is closed.
 func TestServeConnAfterClose(t *testing.T) {
 	g := newRig(t)

@@ -3,9 +3,8 @@ package relay
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
-	"slices"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -51,28 +50,27 @@ func echoExchange(x *Exchange) {
 	_, _ = x.Write(nil, true)
 }
 
-// Calls and exchanges go beside each other on one connection.
-func TestExchangeBesideCall(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g := newPipeRig(t, site(echoExchange))
-		_, worker := g.pipeWorker("w1", 1)
-		caller := g.pipeCaller()
-		caller.WriteHeaders(1, end, request(hello)...)
-		worker.WantHeaders(1, end)
-		caller.WriteHeaders(3, noEnd, plain("POST", "/site/echo")...)
-		caller.WantFields(3, noEnd, ":status", "200")
-		caller.WriteData(3, noEnd, []byte("one"))
-		caller.WantDataBytes(3, []byte("one"), noEnd)
-		reply(worker, 1)
-		wantReply(caller, 1)
-		caller.WriteData(3, end, []byte("two"))
-		caller.WantDataBytes(3, []byte("two"), noEnd)
-		caller.WantDataBytes(3, nil, end)
-		caller.WriteHeaders(5, end, request(hello)...)
-		worker.WantHeaders(3, end)
-		reply(worker, 3)
-		wantReply(caller, 5)
-	})
+// sites are handlers by what they do.
+func sites() map[string]func(*Exchange) {
+	head := func(x *Exchange, kv ...string) { _ = x.WriteHead(block(kv...), kv[0] != ":status") }
+	return map[string]func(*Exchange){
+		"echo":    echoExchange,
+		"here":    func(x *Exchange) { _, _ = io.Copy(io.Discard, x); x.answer("here") },
+		"answers": func(x *Exchange) { x.answer("0123456789") },
+		"returns": func(*Exchange) {},
+		"resets":  func(x *Exchange) { x.Reset(h2.EnhanceYourCalm) },
+		"begins":  func(x *Exchange) { head(x, ":status", "200") },
+		"tells": func(x *Exchange) { // body, fields of the head and of the trailers
+			x.WriteInterim(block(":status", "100"))
+			body, _ := io.ReadAll(x)
+			fields := x.Head()
+			trailers := x.Trailers()
+			head(x, ":status", "200")
+			x.WriteInterim(block(":status", "103")) // too late
+			_, _ = x.Write(fmt.Append(nil, string(body), fieldsBehind(fields), fieldsBehind(trailers)), false)
+			head(x, "x-sum", "3")
+		},
+	}
 }
 
 // What the one that serves others asks by itself goes to a worker: it does not come
@@ -88,40 +86,6 @@ func TestOwnRequestsAreCalls(t *testing.T) {
 		reply(worker, 1)
 		wantAnswer(t, &c)
 		c.Close()
-	})
-}
-
-// What is a call goes to a worker, whatever its path: a POST of gRPC. So does what
-// nobody takes. CONNECT is answered as ever.
-func TestWhoServes(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g := newPipeRig(t, site(func(x *Exchange) { x.answer("here") }))
-		_, worker := g.pipeWorker("w1", 4)
-		caller := g.pipeCaller()
-		for i, list := range [][]string{
-			request("/site"), request("/site"), // the second one is of the form of the first
-			plain("GET", "/elsewhere"),
-		} {
-			stream := uint32(2*i + 1)
-			caller.WriteHeaders(stream, end, list...)
-			worker.WantFields(stream, end, passedOn(list)...)
-			reply(worker, stream)
-			wantReply(caller, stream)
-		}
-		web := request("/site")
-		web[slices.Index(web, "application/grpc")] = "application/grpc-web+proto"
-		get := request("/site")
-		get[slices.Index(get, "POST")] = "GET"
-		for i, list := range [][]string{plain("GET", "/site"), web, get} {
-			stream := uint32(2*i + 7)
-			caller.WriteHeaders(stream, end, list...)
-			caller.WantFields(stream, noEnd, ":status", "200")
-			caller.WantDataBytes(stream, []byte("here"), end)
-		}
-		caller.WriteHeaders(13, noEnd, ":method", "CONNECT", ":authority", "site")
-		caller.WantHeaders(13, noEnd)
-		caller.WantDataBytes(13, []byte("cabrank: CONNECT is not served\n"), end)
-		caller.WantRST(13, http2.ErrCodeNo)
 	})
 }
 
@@ -159,28 +123,6 @@ func TestExchangeReadsAsItLikes(t *testing.T) {
 		close(read)
 		caller.WantFields(1, noEnd, ":status", "200")
 		caller.WantDataBytes(1, []byte("read"), end)
-	})
-}
-
-// A writer waits for its caller's window, and nobody else does.
-func TestExchangeWaitsForItsCaller(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g := newPipeRig(t, site(func(x *Exchange) { x.answer("0123456789") }))
-		_, worker := g.pipeWorker("w1", 1)
-		caller := g.pipeCaller()
-		caller.WriteSettings(noWindow())
-		caller.WantSettingsAck()
-		caller.WriteHeaders(1, end, plain("GET", "/site")...)
-		caller.WantFields(1, noEnd, ":status", "200")
-		caller.WantIdle()
-		caller.WriteWindowUpdate(1, 4)
-		caller.WantDataBytes(1, []byte("0123"), noEnd)
-		caller.WriteHeaders(3, end, request(hello)...)
-		worker.WantHeaders(1, end)
-		worker.WriteHeaders(1, end, append(responseHead(), "grpc-status", "0")...)
-		caller.WantHeaders(3, end)
-		caller.WriteWindowUpdate(1, 100)
-		caller.WantDataBytes(1, []byte("456789"), end)
 	})
 }
 
@@ -235,32 +177,6 @@ func TestCallerLeavesExchange(t *testing.T) {
 	}
 }
 
-// An exchange that returns before its caller has sent everything, or has not
-// answered, is ended.
-func TestExchangeReturnsEarly(t *testing.T) {
-	for name, c := range map[string]struct {
-		serve func(*Exchange)
-		code  http2.ErrCode
-	}{
-		"answered":   {func(x *Exchange) { x.answer("no more") }, http2.ErrCodeNo},
-		"unanswered": {func(*Exchange) {}, http2.ErrCodeInternal},
-		"reset":      {func(x *Exchange) { x.Reset(h2.EnhanceYourCalm) }, http2.ErrCodeEnhanceYourCalm},
-		"half": {func(x *Exchange) {
-			_ = x.WriteHead(h2.AppendField(nil, ":status", "200"), false)
-		}, http2.ErrCodeInternal},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				g := newPipeRig(t, site(c.serve))
-				caller := g.pipeCaller()
-				caller.Skip(testkit.Headers, testkit.Data)
-				caller.WriteHeaders(1, noEnd, plain("POST", "/site")...)
-				caller.WantRST(1, c.code)
-			})
-		})
-	}
-}
-
 // R17: a drain waits for exchanges as for calls. One that is left gets a second, in
 // which what it waits for is answered, and is ended then.
 func TestDrainWaitsForExchanges(t *testing.T) {
@@ -306,35 +222,6 @@ func TestDrainWaitsForExchanges(t *testing.T) {
 			t.Errorf("%d were counted as cut, want 2", n)
 		}
 		close(stop)
-	})
-}
-
-// A head above the limit is answered, and so are trailers; the next stream is served.
-func TestExchangeHeadTooLarge(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g := newPipeRig(t, site(func(x *Exchange) {
-			_, _ = io.Copy(io.Discard, x)
-			x.answer("here")
-		}))
-		caller := g.pipeCaller()
-		large := []string{"x-large", strings.Repeat("~", 20<<10)}
-		for _, stream := range []uint32{1, 3} {
-			if stream == 1 {
-				caller.WriteHeaders(stream, end, plain("GET", "/site", large...)...)
-			} else {
-				caller.WriteHeaders(stream, noEnd, plain("POST", "/site")...)
-				caller.WriteHeaders(stream, end, large...)
-			}
-			if status := testkit.Value(caller.WantHeaders(stream, noEnd), ":status"); status != "431" {
-				t.Errorf("stream %d: status %s", stream, status)
-			}
-			caller.WantDataBytes(stream, []byte("cabrank: headers too large\n"), end)
-		}
-		caller.WriteHeaders(5, end, plain("HEAD", "/site", large...)...)
-		caller.WantHeaders(5, end)
-		caller.WriteHeaders(7, end, plain("GET", "/site")...)
-		caller.WantFields(7, noEnd, ":status", "200")
-		caller.WantDataBytes(7, []byte("here"), end)
 	})
 }
 
@@ -412,30 +299,5 @@ func TestStalledExchanges(t *testing.T) {
 		close(stop)
 		caller.WantHeaders(5, noEnd)
 		caller.WantDataBytes(5, []byte("done"), end)
-	})
-}
-
-// Trailers of the request are there behind its end, interim answers before the final
-// one.
-func TestExchangeTrailers(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g := newPipeRig(t, site(func(x *Exchange) {
-			x.WriteInterim(h2.AppendField(nil, ":status", "100"))
-			body, err := io.ReadAll(x)
-			fields := x.Trailers()
-			if string(body) != "abc" || err != nil || len(fields) != 1 || fields[0].Name != "x-last" {
-				t.Errorf("body %q, %v, trailers %v", body, err, fields)
-			}
-			_ = x.WriteHead(h2.AppendField(nil, ":status", "200"), false)
-			x.WriteInterim(h2.AppendField(nil, ":status", "103"))
-			_ = x.WriteHead(h2.AppendField(nil, "x-sum", "3"), true)
-		}))
-		caller := g.pipeCaller()
-		caller.WriteHeaders(1, noEnd, plain("POST", "/site")...)
-		caller.WantFields(1, noEnd, ":status", "100")
-		caller.WriteData(1, noEnd, []byte("abc"))
-		caller.WriteHeaders(1, end, "x-last", "1")
-		caller.WantFields(1, noEnd, ":status", "200")
-		caller.WantFields(1, end, "x-sum", "3")
 	})
 }

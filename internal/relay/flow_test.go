@@ -5,7 +5,6 @@ import (
 	"math"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"golang.org/x/net/http2"
 
@@ -34,77 +33,6 @@ func pourUpTo(p *testkit.Peer, stream uint32, sent, most int64) int64 {
 		sent += room
 	}
 	return sent
-}
-
-// One connection, 200 queued 1 MiB uploads and a running bidirectional stream:
-// it keeps its pace, and each upload holds at most one window (R11).
-func TestQueuedUploadsBesideRunningStream(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g := newPipeRig(t)
-		_, worker := g.pipeWorker("w1", 1)
-		caller := g.pipeCaller()
-		worker.Refill()
-		caller.Refill()
-		caller.WriteHeaders(1, noEnd, request(hello)...)
-		worker.WantHeaders(1, noEnd)
-		worker.WriteHeaders(1, noEnd, responseHead()...)
-		caller.WantFields(1, noEnd, responseHead()...)
-		turn := func() {
-			caller.WriteData(1, noEnd, hi())
-			worker.WantDataBytes(1, hi(), noEnd)
-			worker.WriteData(1, noEnd, hi())
-			caller.WantDataBytes(1, hi(), noEnd)
-		}
-		chunk := make([]byte, 16<<10)
-		for n := range uint32(200) {
-			stream := 3 + 2*n
-			caller.WriteHeaders(stream, noEnd, request(hello)...)
-			for range streamWindow / len(chunk) {
-				caller.WriteData(stream, noEnd, chunk)
-			}
-			turn()
-			pass(time.Millisecond)
-		}
-		synctest.Wait()
-		if n := g.Waiting(); n != 200 {
-			t.Errorf("%d uploads wait", n)
-		}
-		if used := g.budget.Used(); used > 200*streamWindow+(1<<20) {
-			t.Errorf("%d bytes are in use for 200 uploads", used)
-		}
-		if credit := caller.Credit(3); credit != 0 {
-			t.Errorf("a queued upload got credit for %d bytes", credit)
-		}
-		for range 100 {
-			turn()
-		}
-		caller.WriteData(1, end, nil)
-		worker.WantDataBytes(1, nil, end)
-		worker.WriteHeaders(1, end, "grpc-status", "0")
-		caller.WantFields(1, end, "grpc-status", "0")
-		// The first upload has its turn now, whole.
-		worker.AnyOrder()
-		worker.WantHeaders(3, noEnd)
-		rest := 1<<20 - streamWindow
-		done := make(chan struct{})
-		go func() { // ends when the rest is sent
-			defer close(done)
-			caller.WriteBody(3, end, make([]byte, rest))
-		}()
-		total, ended := 0, false
-		for !ended {
-			f := worker.WantFrame()
-			if f.Kind == testkit.Data && f.Stream == 3 {
-				total, ended = total+len(f.Payload), f.End
-			}
-		}
-		<-done
-		if total != 1<<20 {
-			t.Errorf("%d bytes arrived", total)
-		}
-		reply(worker, 3)
-		wantReply(caller, 3)
-	})
 }
 
 // A message of 64 MiB passes both ways, within bounded memory.

@@ -8,26 +8,6 @@ import (
 	"github.com/cabrank/cabrank/internal/testkit"
 )
 
-// R9: padding takes from the caller's window what its message needs; that leaves
-// no call waiting for bytes which cannot come.
-func TestPaddedBeginningOfALargeMessage(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g := newPipeRig(t)
-		_, worker := g.pipeWorker("w1", 1)
-		worker.Skip(testkit.Data)
-		caller := g.pipeCaller()
-		caller.WriteHeaders(1, noEnd, request(hello)...)
-		part := make([]byte, 400)
-		copy(part, []byte{0, 0, 1, 0, 0}) // of 64 KiB
-		for sent := int64(0); sent+656 <= streamWindow+caller.Credit(1) && g.Rank().Endpoints[0].InFlight == 0; sent += 656 {
-			caller.WritePadded(1, noEnd, part, 255)
-			synctest.Wait()
-		}
-		worker.WantHeaders(1, noEnd)
-		caller.Close()
-	})
-}
-
 // teach has a method answered so often that its order is known.
 func teach(caller, worker *testkit.Peer) (next uint32) {
 	for n := range uint32(enoughAnswers) {

@@ -120,6 +120,9 @@ func (g *rig) wantNothingLeft() {
 		g.t.Errorf("calls left in the queue: %d", n)
 	}
 	g.each(func(st *stand) {
+		if n := len(st.gate.checks) + len(st.gate.ofSource); n != 0 {
+			g.t.Errorf("looks at tokens left: %d", n)
+		}
 		if st.replay != 0 || len(st.watches) != 0 || len(st.callers) != 0 || st.hoard.most.Load() != 0 {
 			g.t.Errorf("left in a stand: %d replay bytes, %d watches, %d callers, class %d",
 				st.replay, len(st.watches), len(st.callers), st.hoard.most.Load())

@@ -10,8 +10,6 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // tokens knows users by what they show: "Bearer ann" is ann, who may call what is in may.
@@ -55,39 +53,6 @@ func (a *tokens) wantAsked(t testing.TB, n int) {
 }
 
 func withTokens(a *tokens) func(*Options) { return func(o *Options) { o.Auth = a } }
-
-func bearer(user string) []string { return []string{"authorization", "Bearer " + user} }
-
-// A source has a part of the looks at a time; its further calls are refused, and what was
-// found already counts.
-func TestLooksAtTokensAreBounded(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		a := &tokens{may: "/"}
-		g := newPipeRig(t, withTokens(a))
-		_, worker := g.pipeWorker("w1", 200)
-		caller, other := g.pipeCaller(), g.pipeCaller()
-		other.WriteHeaders(1, end, request(hello, bearer("ann")...)...)
-		worker.WantHeaders(1, end)
-		stop := make(chan struct{})
-		a.stop = stop
-		caller.AnyOrder()
-		for i := range maxChecksOf + 1 {
-			caller.WriteHeaders(uint32(1+2*i), end, request(hello, bearer(fmt.Sprint(i))...)...)
-		}
-		wantStatus(caller, 2*maxChecksOf+1, "8", "cabrank: too many tokens to look at")
-		other.WriteHeaders(3, end, request(hello, bearer("ann")...)...)
-		worker.WantHeaders(3, end)
-		close(stop)
-		synctest.Wait()
-		g.stands[0].do(func() {
-			if gate := &g.stands[0].gate; len(gate.checks)+len(gate.ofSource) != 0 {
-				t.Errorf("left: %d, of %d sources", len(gate.checks), len(gate.ofSource))
-			}
-		})
-		worker.Skip(testkit.Headers)
-		a.wantAsked(t, maxChecksOf+1)
-	})
-}
 
 // What is remembered is bounded in bytes, and what is in use stays.
 func TestKnownTokensAreBounded(t *testing.T) {

@@ -372,6 +372,10 @@ func (w *wire) set(of reflect.Value, words []string) {
 			*f = map[string]rank.OnCancel{"free": rank.Free, "hold": rank.Hold, "finish": rank.Finish}[value]
 		case *KeySource:
 			*f = map[string]KeySource{"nothing": ByNothing, "peer": ByPeer, "authority": ByAuthority, "metadata": ByMetadata}[value]
+		case *func(Head) func(*Exchange):
+			o := Options{}
+			site(sites()[value])(&o)
+			*f = o.Other
 		case *door.Proxies:
 			for prefix := range strings.SplitSeq(value, ",") {
 				*f = append(*f, netip.MustParsePrefix(prefix))
