@@ -41,7 +41,7 @@ func (w *wire) frames(name string, write bool, words []string) {
 //	head                          the beginning of an answer of gRPC
 //	answer CODE [text]            an answer in one block
 //	trailers CODE [text]          the end of one
-//	headers [end] [name=value…]   anything; a value ~*20k is that long
+//	headers [end] [name=value…]   anything; a value ~*20k is that long, name! is never indexed
 //
 // Whoever reads a request compares the fields that are named, some; with "exact" the whole
 // list, what the relay adds included, and behind that what is named behind "+"; with "whole"
@@ -103,7 +103,11 @@ func isHeaders(verb string) bool {
 func (w *wire) write(p *testkit.Peer, name string, id uint32, verb string, args []string) {
 	if isHeaders(verb) {
 		list, last, _ := w.headers(verb, args, true)
-		p.WriteHeaders(id, last, list...)
+		fields := testkit.Fields(list...)
+		for i, f := range fields {
+			fields[i].Name, fields[i].Never = strings.CutSuffix(f.Name, "!")
+		}
+		p.WriteFields(id, last, fields)
 		return
 	}
 	arg := func(i int) int64 { return w.number(args[i]) }
@@ -177,11 +181,12 @@ func (w *wire) wantHeaders(p *testkit.Peer, id uint32, verb string, args []strin
 	want, last, some := w.headers(verb, args, false)
 	got := p.WantHeaders(id, last)
 	for i := 0; i < len(want) && (some || len(got) == len(want)/2); i += 2 {
-		f := testkit.Field{Name: want[i], Value: testkit.Value(got, want[i])}
+		name, never := strings.CutSuffix(want[i], "!")
+		f := testkit.Field{Name: name, Value: testkit.Value(got, name), Never: never}
 		if !some {
 			f = got[i/2]
 		}
-		if f.Name != want[i] || f.Value != want[i+1] && want[i+1] != "*" {
+		if f.Name != name || f.Never != never || f.Value != want[i+1] && want[i+1] != "*" {
 			w.Fatalf("got %v, want %v", got, want)
 		}
 	}
