@@ -73,22 +73,6 @@ func sites() map[string]func(*Exchange) {
 	}
 }
 
-// What the one that serves others asks by itself goes to a worker: it does not come
-// back to it.
-func TestOwnRequestsAreCalls(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g := newPipeRig(t, site(func(x *Exchange) { x.answer("here") }))
-		_, worker := g.pipeWorker("w1", 1)
-		var c LocalCall
-		list := plain("GET", "/site")
-		open(t, g.local(Caller{Door: "web"}), &c, LocalRequest{Head: headOf(list...), End: true})
-		worker.WantFields(1, end, passedOn(list)...)
-		reply(worker, 1)
-		wantAnswer(t, &c)
-		c.Close()
-	})
-}
-
 // R11: what is not read gives no credit, and a caller can have a window of it here.
 func TestExchangeReadsAsItLikes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

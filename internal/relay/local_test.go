@@ -5,10 +5,8 @@ import (
 	"errors"
 	"io"
 	"slices"
-	"strings"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"golang.org/x/net/http2"
 
@@ -71,29 +69,6 @@ func wantCode(t testing.TB, c *LocalCall, code grpcwire.Code, message string) {
 	}
 }
 
-// A call of this process reaches a worker as any other, with its caller's address;
-// what the call took is used again for the next one.
-func TestLocalCalls(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g := newPipeRig(t)
-		_, worker := g.pipeWorker("w1", 1)
-		l := g.local(Caller{Address: "192.0.2.7", Door: "web"})
-		var c LocalCall
-		for i := range uint32(3) {
-			open(t, l, &c, LocalRequest{Head: headOf(request(hello)...), Body: hi(), End: true})
-			worker.WantFields(2*i+1, noEnd, passedOn(append(request(hello), "x-forwarded-for", "192.0.2.7"))...)
-			worker.WantDataBytes(2*i+1, hi(), end)
-			reply(worker, 2*i+1)
-			wantAnswer(t, &c)
-			c.Close()
-		}
-		s := g.Stats()
-		if s.Doors["web"]["OK"] != 3 || len(s.Doors[socketDoor]) != 0 || s.Connections != 0 || s.of(t, hello).Codes["OK"] != 3 {
-			t.Errorf("counted: %v, %d connections, %v", s.Doors, s.Connections, s.of(t, hello).Codes)
-		}
-	})
-}
-
 // The connection ends some seconds after the last call, and the next call makes
 // another one; calls that are open keep it.
 func TestLocalConnectionIsMadeWhenNeeded(t *testing.T) {
@@ -131,58 +106,6 @@ func TestLocalConnectionIsMadeWhenNeeded(t *testing.T) {
 		wantAnswer(t, &c)
 		c.Close()
 	})
-}
-
-// What callers are told in place of an answer.
-func TestLocalStatus(t *testing.T) {
-	for _, c := range []struct {
-		name    string
-		head    []string
-		answer  func(g *rig, worker *testkit.Peer)
-		code    grpcwire.Code
-		message string
-		err     error // of reading it all
-	}{
-		{"a status alone", request(hello), func(_ *rig, w *testkit.Peer) {
-			w.WantHeaders(1, end)
-			w.WriteHeaders(1, end, append(responseHead(), "grpc-status", "5", "grpc-message", "no such%20thing")...)
-		}, grpcwire.NotFound, "no such thing", nil},
-		{"a reset", request(hello), func(_ *rig, w *testkit.Peer) {
-			w.WantHeaders(1, end)
-			w.WriteRST(1, http2.ErrCodeEnhanceYourCalm)
-		}, grpcwire.ResourceExhausted, "", ErrCallCut},
-		{"an answer that is not gRPC", plain("GET", "/page"), func(_ *rig, w *testkit.Peer) {
-			w.WantHeaders(1, end)
-			w.WriteHeaders(1, end, ":status", "404")
-		}, grpcwire.Unimplemented, "", nil},
-		{"a worker that dies", request(hello), func(_ *rig, w *testkit.Peer) {
-			w.WantHeaders(1, end)
-			w.Close()
-		}, grpcwire.Unavailable, "cabrank: worker lost", nil},
-		{"a bad field", request(hello, "Upper", "case"), func(*rig, *testkit.Peer) {}, grpcwire.Internal, "", ErrCallCut},
-		{"a bad value", request(hello, "x", "a\nb"), func(*rig, *testkit.Peer) {}, grpcwire.Internal, "", ErrCallCut},
-		{"too large a head", request(hello, "x", strings.Repeat("x", 20<<10)), func(*rig, *testkit.Peer) {},
-			grpcwire.ResourceExhausted, "cabrank: headers too large", nil},
-		{"too large an answer", request(hello), func(_ *rig, w *testkit.Peer) {
-			w.WantHeaders(1, end)
-			w.WriteHeaders(1, end, append(responseHead(), "x", strings.Repeat("x", 20<<10))...)
-		}, grpcwire.ResourceExhausted, "cabrank: headers too large", nil},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				g := newPipeRig(t)
-				_, worker := g.pipeWorker("w1", 1)
-				var call LocalCall
-				open(t, g.local(Caller{}), &call, LocalRequest{Head: headOf(c.head...), End: true})
-				c.answer(g, worker)
-				if _, err := io.ReadAll(&call); !errors.Is(err, c.err) {
-					t.Errorf("read: %v", err)
-				}
-				wantCode(t, &call, c.code, c.message)
-				call.Close()
-			})
-		})
-	}
 }
 
 // Both sides of a stream go on while the other one is open, and a request may be cut
@@ -316,67 +239,6 @@ func TestLocalCancel(t *testing.T) {
 	})
 }
 
-// Options.MaxStreams bounds a Local as any connection, also before its greeting.
-func TestLocalCallsAreBounded(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		const most = 150
-		g := newPipeRig(t, func(o *Options) { o.MaxStreams = most })
-		l := g.local(Caller{})
-		calls := make([]LocalCall, most+1)
-		for i := range calls {
-			err := l.Open(&calls[i], LocalRequest{Head: headOf(request(hello)...), End: true})
-			if want := map[bool]error{i == most: ErrTooManyCalls}[true]; !errors.Is(err, want) {
-				t.Fatalf("call %d: %v", i, err)
-			}
-		}
-		calls[0].Close()
-		open(t, l, &calls[0], LocalRequest{Head: headOf(request(hello)...), End: true})
-		for i := range most {
-			calls[i].Close()
-		}
-	})
-}
-
-// When the relay drains, calls come to their end, and no further ones begin.
-func TestLocalDrain(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g := newPipeRig(t)
-		_, worker := g.pipeWorker("w1", 2)
-		l, idle := g.local(Caller{}), g.local(Caller{})
-		var done, cut, late LocalCall
-		ask := LocalRequest{Head: headOf(request(hello)...), End: true}
-		open(t, l, &done, ask)
-		open(t, l, &cut, ask)
-		worker.WantHeaders(1, end)
-		worker.WantHeaders(3, end)
-		drained := make(chan int, 1)
-		go func() { drained <- g.Drain(time.Minute, nil) }() // ends when the calls have
-		pass(10 * time.Second)
-		open(t, idle, &late, ask) // its turn to leave has not come
-		reply(worker, 1)
-		worker.WantHeaders(5, end)
-		reply(worker, 5)
-		wantAnswer(t, &late)
-		late.Close()
-		wantAnswer(t, &done)
-		worker.Skip(testkit.RST)
-		if n := <-drained; n != 1 {
-			t.Errorf("%d calls were cut", n)
-		}
-		for _, l := range []*Local{l, idle} {
-			if err := l.Open(&late, ask); !errors.Is(err, ErrClosed) {
-				t.Errorf("open behind the drain: %v", err)
-			}
-		}
-		if _, err := io.ReadAll(&cut); err != nil {
-			t.Errorf("read: %v", err)
-		}
-		wantCode(t, &cut, grpcwire.Unavailable, "cabrank: shutting down")
-		done.Close()
-		cut.Close()
-	})
-}
-
 // Whoever waits is woken when the Local or the relay is closed.
 func TestLocalClose(t *testing.T) {
 	for _, by := range []struct {
@@ -431,62 +293,4 @@ func TestLocalClose(t *testing.T) {
 			})
 		})
 	}
-}
-
-// A caller in this process learns whether the queue has taken its call before there is
-// an answer, and by which status it was refused otherwise.
-func TestLocalTaken(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g := newPipeRig(t, func(o *Options) { o.QueueLength = 1 })
-		_, worker := g.pipeWorker("w1", 1)
-		l := g.local(Caller{})
-		var running, waiting, tooMany, late LocalCall
-		ask := LocalRequest{Head: headOf(request(hello)...), Body: hi(), End: true}
-		want := func(c *LocalCall, status int) {
-			t.Helper()
-			if got := c.Taken(); got != status {
-				code, message := c.Status()
-				t.Errorf("%d, want %d: %v %q", got, status, code, message)
-			}
-		}
-		open(t, l, &running, ask)
-		want(&running, 0)
-		worker.Skip(testkit.Headers)
-		open(t, l, &waiting, ask)
-		want(&waiting, 0)
-		open(t, l, &tooMany, ask)
-		want(&tooMany, 503)
-		wantCode(t, &tooMany, grpcwire.ResourceExhausted, "cabrank: queue full")
-		if _, err := io.ReadAll(&tooMany); err != nil {
-			t.Error(err)
-		}
-		wantCode(t, &tooMany, grpcwire.ResourceExhausted, "cabrank: queue full")
-		l.Close()
-		want(&waiting, 0)
-		other := g.local(Caller{})
-		open(t, other, &late, LocalRequest{Head: headOf(request(hello, "Upper", "case")...)})
-		want(&late, 503)
-		for _, c := range []*LocalCall{&running, &waiting, &tooMany, &late} {
-			c.Close()
-		}
-	})
-}
-
-// What a key may do is refused with 429.
-func TestLocalNotTakenByRate(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g := newPipeRig(t, func(o *Options) { o.Keys = Keys{By: ByPeer, Concurrent: 1} })
-		_, worker := g.pipeWorker("w1", 2)
-		l := g.local(Caller{Identity: "somebody"})
-		var first, second LocalCall
-		ask := LocalRequest{Head: headOf(request(hello)...), Body: hi(), End: true}
-		open(t, l, &first, ask)
-		worker.Skip(testkit.Headers)
-		open(t, l, &second, ask)
-		if got := second.Taken(); got != 429 {
-			t.Errorf("%d", got)
-		}
-		first.Close()
-		second.Close()
-	})
 }

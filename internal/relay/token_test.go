@@ -3,12 +3,10 @@ package relay
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 )
 
@@ -70,20 +68,6 @@ func TestKnownTokensAreBounded(t *testing.T) {
 		if n := len(st.gate.young) + len(st.gate.old); n*passSize > maxPassBytes {
 			t.Errorf("%d are remembered", n)
 		}
-	})
-}
-
-// Callers in this process have been asked by their door, who says who they are.
-func TestLocalNeedsNoToken(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		a := &tokens{}
-		g := newPipeRig(t, withTokens(a))
-		_, worker := g.pipeWorker("w1", 1)
-		var c LocalCall
-		open(t, g.local(Caller{Identity: TokenIdentity("Änn")}), &c, LocalRequest{Head: headOf(request(hello)...), End: true})
-		worker.WantFields(1, end, slices.Concat(request(hello), []string{"x-cabrank-hops", "1", "x-cabrank-user", "%C3%84nn"})...)
-		c.Close()
-		a.wantAsked(t, 0)
 	})
 }
 

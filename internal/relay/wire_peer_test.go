@@ -14,7 +14,13 @@ import (
 
 // frames does what a line "c > 1 head; data hi" says. All that it writes is one write.
 func (w *wire) frames(name string, write bool, words []string) {
-	p, do := w.peer(name), w.want
+	l, p, do := w.locals[name], (*testkit.Peer)(nil), w.want
+	if write {
+		do = w.write
+	}
+	if l == nil {
+		p = w.peer(name)
+	}
 	id := uint32(0)
 	script := func() {
 		for part := range strings.SplitSeq(strings.Join(words, "\x00"), "\x00;\x00") {
@@ -22,11 +28,14 @@ func (w *wire) frames(name string, write bool, words []string) {
 			if words[0][0] >= '0' && words[0][0] <= '9' {
 				id, words = uint32(w.number(words[0])), words[1:]
 			}
-			do(p, name, id, words[0], words[1:])
+			if l != nil {
+				w.local(l, write, id, words[0], words[1:])
+			} else {
+				do(p, name, id, words[0], words[1:])
+			}
 		}
 	}
-	if write {
-		do = w.write
+	if write && l == nil {
 		p.Batch(script)
 		return
 	}
@@ -197,6 +206,13 @@ func (w *wire) wantHeaders(p *testkit.Peer, id uint32, verb string, args []strin
 
 // does has a peer do what is no frame.
 func (w *wire) does(name, verb string, args []string) {
+	if l := w.locals[name]; l != nil {
+		w.pick(verb, map[string]func(){
+			"close": l.Close,
+			"as":    func() { of := w.callerOf(args); l.as = &of },
+		})
+		return
+	}
 	if conn := w.conns[name]; verb == "hangsup" || verb == "close" && w.peers[name] == nil {
 		conn.Close() // without anything more being read from it
 		return

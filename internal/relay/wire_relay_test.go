@@ -47,7 +47,7 @@ func (w *wire) line(words []string) {
 		w.frames(args[2], false, slices.Concat(to, rest))
 	case len(args) > 1 && (args[0] == ">" || args[0] == "<"):
 		w.frames(verb, args[0] == ">", args[1:])
-	case len(args) > 0 && (w.peers[verb] != nil || w.conns[verb] != nil || verb == "c"):
+	case len(args) > 0 && (w.peers[verb] != nil || w.conns[verb] != nil || w.locals[verb] != nil || verb == "c"):
 		w.does(verb, args[0], args[1:])
 	default:
 		verbs := w.places(args)
@@ -99,6 +99,7 @@ func (w *wire) places(args []string) map[string]func() {
 				w.greet(args[0], args[1:])
 			}
 		},
+		"local": func() { w.locals[args[0]] = w.newLocal(args[1:]) }, // NAME Field=value of Caller
 		"worker": func() { // NAME SLOTS [elsewhere | silent | stuck | nowhere] [SETTING=value…]
 			how := append(args, "")[2]
 			e := g.AddEndpoint(args[0], int(w.number(args[1])), how != "elsewhere")
@@ -196,7 +197,7 @@ func (w *wire) acts(args []string) map[string]func() {
 	}
 }
 
-// checks compare. Of counters those that are named; of retries, denied, hedges and codes
+// checks compare. Of counters those that are named; of doors, retries, denied, hedges and codes
 // all others have to be 0.
 func (w *wire) checks(args []string) map[string]func() {
 	g, stats := w.rig(), w.rig().Stats()
@@ -219,6 +220,7 @@ func (w *wire) checks(args []string) map[string]func() {
 		"used":      func() { w.same("bytes too many", max(0, g.budget.Used()-number()), 0) },
 		"held":      func() { g.wantHeld(int(number())) }, // bytes that wait for callers, beside HEADERS
 		"counted":   func() { w.counters(stats.Refusals, args, false) },
+		"doors":     func() { w.counters(callsOf(stats.Doors), args, true) },
 		"partings":  func() { w.counters(stats.Partings["caller"], args, false) },
 		"decisions": func() { w.counters(g.rank.Decisions(), args, false) },
 		"retries":   func() { w.counters(stats.Retries, args, true) },
@@ -363,7 +365,7 @@ func (w *wire) set(of reflect.Value, words []string) {
 		case *bool:
 			*f = true
 		case *string:
-			*f = value
+			*f = w.unquote(value)
 		case *float64:
 			*f = w.float(value)
 		case *func() float64:
@@ -405,4 +407,15 @@ func (w *wire) float(text string) float64 {
 		w.Fatalf("%v", err)
 	}
 	return f
+}
+
+// callsOf adds up the calls of each door that had any.
+func callsOf(doors map[string]map[string]uint64) map[string]uint64 {
+	all := make(map[string]uint64)
+	for name, codes := range doors {
+		for _, n := range codes {
+			all[name] += n
+		}
+	}
+	return all
 }

@@ -28,6 +28,7 @@ import (
 //	w1 > 1 head; data hi      two frames in one write
 //	c < 1 head; data hi       and both have to come, in this order
 //	c 3 > w1 5 call           written on stream 3 of c, and to be read on stream 5 of w1
+//	local l                   a caller in this process
 //	after 5s                  time passes
 //	counted worker_lost=0     a counter of the relay
 //
@@ -160,6 +161,7 @@ type wire struct {
 	peers     map[string]*testkit.Peer
 	conns     map[string]net.Conn // of workers
 	endpoints map[string]*Endpoint
+	locals    map[string]*wireLocal
 	auth      *tokens
 	sent      map[string]int64     // bytes that pours has sent, by peer and stream
 	pings     map[string][][8]byte // that wait for an answer
@@ -181,7 +183,7 @@ func newWire(t *testing.T) *wire {
 	t.Helper()
 	return &wire{
 		TB: t, vars: map[string]string{}, peers: map[string]*testkit.Peer{}, conns: map[string]net.Conn{},
-		endpoints: map[string]*Endpoint{}, sent: map[string]int64{}, pings: map[string][][8]byte{}, began: time.Now(),
+		endpoints: map[string]*Endpoint{}, locals: map[string]*wireLocal{}, sent: map[string]int64{}, pings: map[string][][8]byte{}, began: time.Now(),
 	}
 }
 

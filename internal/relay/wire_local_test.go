@@ -1,0 +1,89 @@
+package relay
+
+import (
+	"errors"
+	"io"
+	"reflect"
+	"strconv"
+
+	"github.com/cabrank/cabrank/internal/grpcwire"
+)
+
+// wireLocal is a caller in this process that makes calls as scripts have them of others.
+type wireLocal struct {
+	*Local
+
+	as    *Caller // who makes the next calls: nil: who it was made for
+	calls map[uint32]*LocalCall
+	free  []*LocalCall
+	fails map[uint32]error // of calls that were not taken
+}
+
+func (w *wire) newLocal(fields []string) *wireLocal {
+	of := w.callerOf(fields)
+	l := &wireLocal{Local: w.rig().local(of), calls: map[uint32]*LocalCall{}, fails: map[uint32]error{}}
+	w.Cleanup(func() {
+		for _, c := range l.calls {
+			c.Close()
+		}
+	})
+	return l
+}
+
+func (w *wire) callerOf(fields []string) (c Caller) {
+	w.set(reflect.ValueOf(&c).Elem(), fields)
+	return c
+}
+
+// local does with a call what a verb says. An answer that is taken ends the call, which the
+// next one is made of.
+func (w *wire) local(l *wireLocal, write bool, id uint32, verb string, args []string) {
+	c := l.calls[id]
+	done := func() {
+		c.Close()
+		delete(l.calls, id)
+		l.free = append(l.free, c)
+	}
+	switch {
+	case write && isHeaders(verb):
+		if c = new(LocalCall); len(l.free) > 0 {
+			c, l.free = l.free[0], l.free[1:]
+		}
+		list, last, _ := w.headers(verb, args, true)
+		if err := l.Open(c, LocalRequest{Head: headOf(list...), End: bool(last), Caller: l.as}); err != nil {
+			l.fails[id] = err
+			return
+		}
+		l.calls[id] = c
+	case write:
+		w.pick(verb, map[string]func(){
+			"data":   func() { _, _ = c.Write(w.bytes(args[0])) },
+			"end":    func() { c.CloseSend() },
+			"cancel": func() { c.Cancel() },
+			"leaves": done,
+		})
+	default:
+		w.pick(verb, map[string]func(){
+			"reply":  func() { wantAnswer(w, c); done() },
+			"answer": func() { w.wantStatus(c, nil, args); done() },        // CODE [text]
+			"cut":    func() { w.wantStatus(c, ErrCallCut, args); done() }, // the same, behind an answer that is none
+			"reads":  func() { _, err := io.ReadFull(c, make([]byte, w.number(args[0]))); w.wantError(err, nil) },
+			"taken":  func() { w.same("refused by", int64(c.Taken()), w.number(args[0])) },
+			"full":   func() { w.wantError(l.fails[id], ErrTooManyCalls) },
+			"over":   func() { w.wantError(l.fails[id], ErrClosed) },
+		})
+	}
+}
+
+func (w *wire) wantStatus(c *LocalCall, end error, args []string) {
+	_, err := io.ReadAll(c)
+	w.wantError(err, end)
+	code, _ := strconv.Atoi(args[0])
+	wantCode(w, c, grpcwire.Code(code), w.unquote(append(args, "")[1]))
+}
+
+func (w *wire) wantError(err, want error) {
+	if !errors.Is(err, want) {
+		w.Errorf("got %v, want %v", err, want)
+	}
+}
