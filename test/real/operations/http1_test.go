@@ -50,8 +50,10 @@ func TestPageByCurl(t *testing.T) {
 		{[]string{"-i", "--http2-prior-knowledge", "http://" + c.Addr + "/?from=curl"}, "grpcurl -plaintext " + c.Addr + " list"},
 		{[]string{"-I", "--http2-prior-knowledge", "http://" + c.Addr + "/"}, "HTTP/2 200"},
 		{[]string{"--http2", "http://" + c.Addr + "/"}, "grpcurl"}, // asks for an upgrade
-		{[]string{"-i", "-d", "{}", "http://" + c.Addr + "/work.Work/Io"}, "HTTP/1.1 505"},
-		{[]string{"-d", "{}", "http://" + c.Addr + "/work.Work/Io"}, "this port speaks HTTP/2"},
+		{[]string{"-i", "-d", "{}", "http://" + c.Addr + "/work.Work/Io"}, "HTTP/1.1 415"},
+		{[]string{"-i", "--http2-prior-knowledge", "-d", "{}", "http://" + c.Addr + "/work.Work/Io"}, "HTTP/2 415"},
+		{[]string{"-d", "{}", "http://" + c.Addr + "/work.Work/Io"}, "the content type is not one of gRPC"},
+		{[]string{"-i", "http://" + c.Addr + "/favicon.ico"}, "HTTP/1.1 404"},
 	} {
 		if got := ask(want.args...); !strings.Contains(got, want.text) {
 			t.Errorf("curl %v: no %q in %q", want.args, want.text, got)
