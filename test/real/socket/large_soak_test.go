@@ -131,7 +131,7 @@ func startLarge(t *testing.T, slots string) *harness.Cabrank {
 	if err := os.WriteFile(path, set, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	c := harness.StartCabrankEnv(t, []string{"CABRANK_SOCKET_METHODS=" + largeService + "*", "CABRANK_SOCKET_DESCRIPTORS=" + path},
+	c := harness.StartCabrankEnv(t, []string{"CABRANK_SOCKET_METHODS=" + largeService + "*", "CABRANK_DESCRIPTORS=" + path},
 		"--socket-path", "/ws", "--transport", "unix", "--workers", "1", "--slots", slots, "--", self, largeRole)
 	c.WaitReady(harness.Patience)
 	return c
