@@ -323,3 +323,12 @@ func (l *logLines) count(texts ...string) (n int) {
 func withQueue(length int, timeout time.Duration) func(*Options) {
 	return func(o *Options) { o.QueueLength, o.QueueTimeout = length, timeout }
 }
+
+// withRule gives the test's method a rule, and a budget that is never empty.
+func withRule(rule MethodRule) func(*Options) {
+	rule.Pattern = hello
+	return func(o *Options) {
+		o.Methods = []MethodRule{rule}
+		o.RetryBudget = RetryBudget{PerSecond: 1000}
+	}
+}

@@ -108,32 +108,3 @@ func TestLongKeys(t *testing.T) {
 		t.Errorf("got %q, %q, %q and %d octets", one, same, other, len(short))
 	}
 }
-
-// Telling callers apart allocates nothing, also where a connection brings calls
-// of several in turn, whose deadlines differ.
-func TestKeysAllocateNothing(t *testing.T) {
-	g := newRig(t, by(ByMetadata, "x-tenant"), func(o *Options) {
-		o.BalanceKey = "x-user"
-		o.Lanes = []Lane{{Methods: []string{"/test.Greeter/*"}}, {Keys: []string{"b"}}}
-	})
-	m := newMemory(t, g, false, 1)
-	list := func(tenant string) []byte {
-		return m.ask(request(hello, "grpc-timeout", "10S", "x-tenant", tenant, "x-user", "u", "x-cabrank-hops", "2")...)
-	}
-	requests := [][]byte{list("a"), list("b"), list(strings.Repeat("c", maxKeyText+1))}
-	m.st.do(func() {
-		m.drainOutput(m.worker)
-		m.drainOutput(m.caller)
-		all := func() {
-			for _, m.request = range requests {
-				m.call()
-			}
-		}
-		for range 100 {
-			all()
-		}
-		if n := testing.AllocsPerRun(1000, all); n != 0 {
-			t.Errorf("%d calls allocate %v times", len(requests), n)
-		}
-	})
-}

@@ -6,9 +6,11 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/net/http2"
 
+	"github.com/cabrank/cabrank/internal/grpcwire"
 	"github.com/cabrank/cabrank/internal/h2"
 	"github.com/cabrank/cabrank/internal/testkit"
 )
@@ -124,21 +126,45 @@ func (m *memory) call() {
 	}
 }
 
-// A unary call costs no allocation in the steady state, with HEADERS that are
-// held back (R2) and without.
+// A unary call costs no allocation in the steady state: with HEADERS that are held back (R2)
+// and without, with a policy, and where a connection brings calls of several callers in turn,
+// whose deadlines differ.
 func TestCallAllocatesNothing(t *testing.T) {
-	for name, local := range map[string]bool{"local": true, "elsewhere": false} {
+	policy := MethodRule{Idempotent: true, Retries: 2, RetryOn: []grpcwire.Code{grpcwire.Unavailable}, HedgeAfter: time.Second}
+	callers := func(o *Options) {
+		by(ByMetadata, "x-tenant")(o)
+		o.BalanceKey, o.Lanes = "x-user", []Lane{{Methods: []string{"/test.Greeter/*"}}, {Keys: []string{"b"}}}
+	}
+	for name, c := range map[string]struct {
+		local   bool
+		change  func(*Options)
+		tenants []string
+	}{
+		"local":         {true, func(*Options) {}, nil},
+		"elsewhere":     {false, func(*Options) {}, nil},
+		"with a policy": {true, withRule(policy), nil},
+		"several":       {false, callers, []string{"a", "b", strings.Repeat("c", maxKeyText+1)}},
+	} {
 		t.Run(name, func(t *testing.T) {
-			g := newRig(t)
-			m := newMemory(t, g, local, 1)
+			g := newRig(t, c.change)
+			m := newMemory(t, g, c.local, 1)
+			requests := [][]byte{m.request}
+			for _, tenant := range c.tenants {
+				requests = append(requests, m.ask(request(hello, "grpc-timeout", "10S", "x-tenant", tenant, "x-user", "u", "x-cabrank-hops", "2")...))
+			}
+			all := func() {
+				for _, m.request = range requests {
+					m.call()
+				}
+			}
 			m.st.do(func() {
 				m.drainOutput(m.worker)
 				m.drainOutput(m.caller)
 				for range 100 {
-					m.call()
+					all()
 				}
-				if n := testing.AllocsPerRun(1000, m.call); n != 0 {
-					t.Errorf("a call allocates %v times", n)
+				if n := testing.AllocsPerRun(1000, all); n != 0 {
+					t.Errorf("%d calls allocate %v times", len(requests), n)
 				}
 			})
 			if n := g.Stats().of(t, hello).Codes["OK"]; n < 1100 {

@@ -192,6 +192,9 @@ func (w *wire) acts(args []string) map[string]func() {
 			}
 			w.auth.stop = make(chan struct{})
 		},
+		"shed": func() { // a call that has been to the rank
+			g.stands[0].do(func() { g.stands[0].someWaiting().fail(endedBuffer, g.stands[0].Now()) })
+		},
 		"hurry":   func() { close(w.hurry) },
 		"drained": func() { w.drained() },
 	}
