@@ -47,6 +47,19 @@ func newBeside(t *testing.T, total int64) *beside {
 	return b
 }
 
+// teach has a method answered so often that its order is known.
+func teach(caller, worker *testkit.Peer) (next uint32) {
+	for n := range uint32(enoughAnswers) {
+		caller.WriteHeaders(1+2*n, noEnd, request(hello)...)
+		caller.WriteData(1+2*n, end, hi())
+		worker.WantHeaders(1+2*n, noEnd)
+		worker.WantDataBytes(1+2*n, hi(), end)
+		reply(worker, 1+2*n)
+		wantReply(caller, 1+2*n)
+	}
+	return 1 + 2*enoughAnswers
+}
+
 // attacker is a caller whose table holds enough for large HEADERS by few octets.
 func (b *beside) attacker() (p *testkit.Peer, wide []byte) {
 	b.t.Helper()

@@ -225,9 +225,16 @@ func (w *wire) run(lines []wireLine) {
 		case "vary":
 			w.vars[words[1]] = w.unquote(w.variant[words[1]])
 		case "each":
-			last := slices.IndexFunc(lines[i:], func(l wireLine) bool { return l.text == "done" })
-			if last < 0 {
-				w.Fatalf("each without done")
+			last, depth := 0, 1
+			for depth > 0 {
+				if last++; i+last == len(lines) {
+					w.Fatalf("each without done")
+				}
+				if text := lines[i+last].text; text == "done" {
+					depth--
+				} else if strings.HasPrefix(text, "each ") {
+					depth++
+				}
 			}
 			w.each(words[1:], lines[i+1:i+last])
 			i += last
