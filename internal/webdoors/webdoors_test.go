@@ -294,3 +294,21 @@ func TestConnectionsAreKept(t *testing.T) {
 		t.Errorf("%d calls were cut", cut)
 	}
 }
+
+// Callers reach those of gRPC's own services that they may, by every door; Cabrank itself asks
+// workers all the same. Reflection has no answer to an empty question.
+func TestOwnServices(t *testing.T) {
+	const check, reflect = "/grpc.health.v1.Health/Check", "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo"
+	for offered, want := range map[relay.OwnServices][2]string{relay.OwnAll: {"0", "3"}, relay.OwnHealth: {"0", "12"}, relay.OwnNone: {"12", "12"}} {
+		h := newHouse(t, nil, func(o *relay.Options) { o.OwnServices = offered })
+		for i, path := range []string{check, reflect} {
+			got := ask(t, h, true, "POST", path, frames(0, nil), "Content-Type", "application/grpc-web")
+			if !strings.Contains(got.body, "grpc-status: "+want[i]+"\r\n") {
+				t.Errorf("%d, %s: %q, want %s", offered, path, got.body, want[i])
+			}
+		}
+		if got := ask(t, h, true, "POST", work+"Io", []byte(`{}`), "Content-Type", jsonType); got.status != http.StatusOK {
+			t.Errorf("%d: %+v", offered, got)
+		}
+	}
+}
