@@ -16,25 +16,6 @@ import (
 // partedFor returns how many callers' connections were ended for a reason.
 func (g *rig) partedFor(reason string) uint64 { return g.Stats().Partings["caller"][reason] }
 
-// By default nobody who is silent is sent away, and a connection that waits
-// costs no timer.
-func TestNoLimit(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g := newPipeRig(t)
-		caller := g.pipeCaller()
-		pass(1000 * time.Hour)
-		caller.WantIdle()
-		st := g.stands[0]
-		st.do(func() {
-			for cc := range st.callers {
-				if cc.timer.Set() {
-					t.Errorf("a timer is set for %v", cc.timer.At())
-				}
-			}
-		})
-	})
-}
-
 // R15: the answer to a PING does not wait for DATA that waits: no more of that
 // is before it than one output buffer holds.
 func TestPingBeforeData(t *testing.T) {

@@ -211,7 +211,17 @@ func (w *wire) checks(args []string) map[string]func() {
 		"inflight": func() { g.wantInFlight(int(number())) },
 		"running":  func() { w.same("calls", int64(g.running()), number()) },
 		"serving":  func() { w.texts([]string{fmt.Sprint(g.Serving())}, args) },
-		"asides":   func() { w.same("places aside", int64(g.asides.Load()), number()) },
+		"timers": func() { // of callers' connections, and of those who look at calls that stall
+			n := 0
+			g.each(func(st *stand) {
+				for cc := range st.callers {
+					n += map[bool]int{true: 1}[cc.timer.Set()]
+				}
+				n += map[bool]int{true: 1}[st.stalls.timer.Set()]
+			})
+			w.same("timers", int64(n), number())
+		},
+		"asides": func() { w.same("places aside", int64(g.asides.Load()), number()) },
 		"methods": func() {
 			var names []string
 			for _, m := range stats.Methods {
