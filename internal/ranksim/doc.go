@@ -1,23 +1,23 @@
-// Package ranksim simulates what calls meet: it drives the real code of package
-// rank under a virtual clock, without goroutines and without sleeping. The same
-// input gives the same result, to the nanosecond.
+// Package ranksim simulates calls: it drives the real code of package rank under a
+// virtual clock, without goroutines and without sleeping. The same input gives the same
+// result, to the nanosecond.
 //
 // Start with [Workload], [System] and [Run]:
 //
 //  1. [Workload.Draw] makes the calls in advance: when each one comes, how long
-//     its handler takes, when its caller stops waiting. Every system that is
-//     given these calls meets the same ones.
-//  2. [Run] sends them through a rank to simulated workers and does what
-//     package relay does: deadlines, the bound on the wait, refusals by workers
-//     (R1), cancels (R5), hedges.
-//  3. A [Loop] is callers who wait for each answer before they make their next
-//     call, and [Outage] is what workers may suffer meanwhile.
+//     its handler takes, when its caller stops waiting. So every system gets the same
+//     calls.
+//  2. [Run] sends them through a rank to simulated workers and does the work of
+//     package relay: deadlines, the bound on the wait, refusals by workers (R1),
+//     cancels (R5), hedges.
+//  3. A [Loop] is callers that wait for each answer before they make their next
+//     call, and an [Outage] is a time in which a worker does nothing.
 //  4. [FirstCome] and [Preferring] compute ideals of the same calls; neither
 //     knows anything of package rank.
-//  5. [Result] has what became of each call, [Quantile] and [Share] sum it up.
+//  5. [Result] has a record of each call, [Quantile] and [Share] sum it up.
 //
-// It measures how calls are ordered and placed. It knows no network, no bytes
-// and no processor: those are measured with real processes.
+// It measures how calls are ordered and which endpoints they get. It knows no network,
+// no bytes and no processor: those are measured with real processes.
 //
 // # Concurrency
 //

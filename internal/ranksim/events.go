@@ -9,7 +9,7 @@ const (
 	answers  happening = iota // a handler has come to its end
 	frees                     // its thread is free
 	refuses                   // a worker's refusal has come back
-	gives                     // a call's alarm: nobody waits for it any more
+	gives                     // a call's alarm: its caller gives up, or its queue timeout ends
 	hedges                    // a call has run for so long that a second try may start
 	comes                     // a call of a loop comes
 	fails                     // a worker is out

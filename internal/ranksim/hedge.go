@@ -10,11 +10,11 @@ import (
 // relay.
 const hedgeSamples = 20
 
-// hedgeAfter returns for how long a call runs before a second attempt may
-// start; 0 means that none does.
+// hedgeAfter returns how long a call runs before a second attempt may start; 0 means that
+// it has no second attempt.
 func (s *simulation) hedgeAfter(v *visit) time.Duration {
 	if !s.Hedge || v.first.run.worker.OnCancel == rank.Finish {
-		return 0 // Finish: nobody could be told that it has lost
+		return 0 // Finish: the loser could not be cancelled
 	}
 	if s.HedgeAfter > 0 {
 		return s.HedgeAfter
@@ -25,8 +25,8 @@ func (s *simulation) hedgeAfter(v *visit) time.Duration {
 	return 0
 }
 
-// tryAgain starts a second attempt of a call that takes long, if a slot is free
-// that nobody wants.
+// tryAgain starts a second attempt of a call that takes long, if a slot is free for which
+// no call waits.
 func (v *visit) tryAgain() {
 	s := v.sim
 	v.hedgeAt = 0

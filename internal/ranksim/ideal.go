@@ -4,7 +4,7 @@ import (
 	"time"
 )
 
-// Handlers says what handlers do in an ideal, where no worker has a name.
+// Handlers says how handlers behave in an ideal, which has no named workers.
 type Handlers struct {
 	// RunOn means that a handler runs to its end when its caller has gone, and
 	// keeps its slot.
@@ -13,8 +13,8 @@ type Handlers struct {
 
 // FirstCome is the ideal for one queue: every free slot takes the call that
 // came first (M/G/k, first come first served). Calls whose caller has gone
-// before a slot is free are not started. It says what any order by arrival can
-// reach at best; it knows no rank.
+// before a slot is free are not started. It is the best that any order by arrival can
+// reach; it does not use the rank.
 func FirstCome(calls []Call, slots int, h Handlers) *Result {
 	r := newResult(calls)
 	free := make([]time.Duration, slots) // when each slot is free
@@ -34,8 +34,8 @@ func FirstCome(calls []Call, slots int, h Handlers) *Result {
 }
 
 // Preferring is the ideal for one caller: its calls go before all others, in
-// the order of arrival on both sides, and no handler is interrupted. What the
-// others get is what is left.
+// the order of arrival on both sides, and no handler is interrupted. The others get the
+// rest.
 func Preferring(caller int, calls []Call, slots int, h Handlers) *Result {
 	p := preferring{r: newResult(calls), handlers: h, free: make([]time.Duration, slots)}
 	for i := range calls {
@@ -112,9 +112,9 @@ func (r *Result) serve(i int, start time.Duration, h Handlers) time.Duration {
 	return rec.Held
 }
 
-// AtOnce is what the calls would get if no one ever waited: a slot for each.
-// Under a deadline it bounds the share of time that any system can spend on
-// calls that are answered, if it cannot know beforehand how long a call takes.
+// AtOnce is the result if no call ever waited: a slot for each. With deadlines it
+// bounds the part of its time that any system can spend on answered calls, if it cannot
+// know beforehand how long a call takes.
 func AtOnce(calls []Call, h Handlers) *Result {
 	r := newResult(calls)
 	for i := range calls {

@@ -6,21 +6,21 @@ import (
 )
 
 // Loop is callers in a closed loop: each waits for the end of its call before it
-// makes the next one, whatever that end was. How many calls come depends on what
-// serves them, so they cannot be drawn in advance; how long each one runs and what
-// its caller does in between is drawn by the caller's own sequence.
+// makes the next one, whatever that end was. The number of calls depends on the system,
+// so they cannot be drawn in advance; run times and pauses are drawn from the caller's
+// own sequence.
 type Loop struct {
 	// Callers is how many there are, each with one call at a time.
 	Callers int
-	// From is when each makes its first call, up to Think later; after Until they
-	// make no more.
+	// Each caller makes its first call at From, or up to Think later; after Until it
+	// makes no more.
 	From, Until time.Duration
-	// Think is the time between the end of a call and the next one; nil is none.
+	// Think is the time between the end of a call and the next one; nil means no time.
 	// It comes on top of the trip between caller and rank.
 	Think Service
 	// AtOnce means that a caller whose call has failed does not think first.
 	AtOnce bool
-	// Service, Method and Timeout are those of a Caller.
+	// Service, Method and Timeout mean the same as in Caller.
 	Service Service
 	Method  int
 	Timeout time.Duration
@@ -28,12 +28,12 @@ type Loop struct {
 	Caller int
 }
 
-// trip is how long it takes until a caller has heard the end of its call and its
-// next one has come.
+// trip is the time from the end of a call, by way of the caller, to the arrival of its
+// next call.
 const trip = 500 * time.Microsecond
 
-// loopStream is the number of the first random sequence of callers in a loop: none
-// of a workload's.
+// loopStream is the number of the first random sequence of callers in a loop. No
+// workload uses it.
 const loopStream = 1 << 61
 
 // looper is one caller of a Loop.
@@ -55,7 +55,7 @@ func (s *simulation) admitLoops(loops []Loop) {
 	}
 }
 
-// calls has a caller make its next call after the one that ended at now.
+// calls lets a caller make its next call after the one that ended at now.
 func (s *simulation) calls(l *looper, now time.Duration, failed bool) {
 	at := now + trip
 	if l.Think != nil {
@@ -80,7 +80,7 @@ func (s *simulation) calls(l *looper, now time.Duration, failed bool) {
 	s.alive++
 }
 
-// ended tells the caller of a call, if it is in a loop.
+// ended lets the caller of an ended call go on, if it is in a loop.
 func (s *simulation) ended(call int) {
 	if call >= s.drawn {
 		s.alive--

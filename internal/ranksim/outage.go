@@ -26,15 +26,15 @@ func (w *worker) away(from, to time.Duration) (out time.Duration) {
 	return out
 }
 
-// resumes returns until when a handler goes on that should have ended now; not
-// after now if it has.
+// resumes returns when a handler ends that was to end now without outages; not after now
+// if it ends now.
 func (r *run) resumes(now time.Duration) time.Duration {
 	out := r.worker.away(r.began, now) - r.delayed
 	r.delayed += out
 	return now + out
 }
 
-// breakdown sets the events of the outages.
+// breakdown adds the events of the outages.
 func (s *simulation) breakdown(w *worker) {
 	for _, o := range w.Outages {
 		from := o.From + o.Noticed
@@ -68,7 +68,7 @@ func (s *simulation) fail(w *worker, killed bool) {
 	}
 }
 
-// recover brings it back.
+// recover brings a worker back.
 func (s *simulation) recover(w *worker, killed bool) {
 	if killed {
 		s.deliver(s.rank.SetReady(w.endpoint, true, s.now, s.notices[:0]))

@@ -50,7 +50,7 @@ func (e Ending) String() string {
 	return "ending " + strconv.Itoa(int(e))
 }
 
-// Record is what became of one call.
+// Record is the history of one call.
 type Record struct {
 	// Wait is the time from the arrival until the handler began that served
 	// the call; of a call without one, until its end.
@@ -70,10 +70,10 @@ type Record struct {
 	Reason rank.Reason
 }
 
-// Result is what became of the calls that a system was given.
+// Result is the result of a simulation.
 type Result struct {
-	// Calls are those of the simulation, and Records say what became of each:
-	// both have the same indexes.
+	// Calls are the calls of the simulation, and Records their histories: both have the
+	// same indexes.
 	Calls   []Call
 	Records []Record
 	// Refusals counts answers of workers without a free thread (R1).

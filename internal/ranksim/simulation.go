@@ -9,10 +9,9 @@ import (
 	"github.com/cabrank/cabrank/internal/rank"
 )
 
-// Run sends the calls, which are in the order of their arrival, through a
-// system and returns what became of them; calls of loops come as they are made, and
-// follow the others in the result. It ends when all calls and all handlers have
-// ended.
+// Run sends the calls, which are in the order of their arrival, through a system and
+// returns the result; calls of loops come as they are made, and follow the others in the
+// result. Run ends when all calls and all handlers have ended.
 func Run(s System, calls []Call, loops ...Loop) *Result {
 	sim := newSimulation(s, calls)
 	sim.admitLoops(loops)
@@ -33,11 +32,11 @@ type simulation struct {
 	accounts []*rank.Account
 	now      time.Duration
 	drawn    int       // calls that do not come from a loop
-	arrived  int       // of them, those that have come
+	arrived  int       // drawn calls that have come
 	loopers  []*looper // callers in loops
-	by       []*looper // who makes the calls beyond those that were drawn
+	by       []*looper // the callers of the calls after the drawn ones
 	events   events
-	tick     time.Duration // when the rank wants to be looked after; 0 is never
+	tick     time.Duration // when the rank wants its next Tick; 0: never
 	notices  []rank.Notice // scratch
 	told     []*visit      // visits whose notices are not heard yet
 	hearing  []*visit      // memory for the next ones
@@ -46,8 +45,7 @@ type simulation struct {
 	alive    int           // calls and handlers that have not ended
 }
 
-// systemStream is the number of the random sequence of a system: none of a
-// workload's.
+// systemStream is the number of the random sequence of a system. No workload uses it.
 const systemStream = 1 << 62
 
 func newSimulation(s System, calls []Call) *simulation {
@@ -71,9 +69,8 @@ func newSimulation(s System, calls []Call) *simulation {
 	return sim
 }
 
-// step moves to the next instant at which something happens, and has it
-// happen. At the same instant handlers end before calls arrive. It returns
-// false when nothing is left to happen.
+// step moves to the next instant with an event, and handles the event. At the same
+// instant handlers end before calls arrive. It returns false without events.
 func (s *simulation) step() bool {
 	next := s.events.next()
 	arrival := forever
@@ -83,7 +80,7 @@ func (s *simulation) step() bool {
 	switch {
 	case s.tick != 0 && s.tick <= next && s.tick <= arrival:
 		if s.alive == 0 && s.arrived == s.drawn {
-			return false // the rank looks after nobody
+			return false // no call is left for the rank
 		}
 		s.now = max(s.tick, s.now)
 		s.lookAfter()
@@ -102,7 +99,7 @@ func (s *simulation) step() bool {
 }
 
 // settle delivers the rank's notices, as shards do between two calls, and
-// looks after the rank if it asks for that.
+// calls Tick if the rank asks for it.
 func (s *simulation) settle() {
 	for {
 		told := s.told
@@ -122,7 +119,7 @@ func (s *simulation) settle() {
 	}
 }
 
-// lookAfter is what the relay's goroutine for the rank does.
+// lookAfter calls Tick, like the relay's goroutine for the rank.
 func (s *simulation) lookAfter() {
 	notices, next := s.rank.Tick(s.now, s.notices[:0])
 	s.tick = next
@@ -138,7 +135,7 @@ func (s *simulation) deliver(notices []rank.Notice) {
 	s.notices = notices[:0]
 }
 
-// happens does what an event says, unless its subject has ended meanwhile.
+// happens handles an event, unless its subject has ended meanwhile.
 func (s *simulation) happens(e event) {
 	switch e.what {
 	case answers:
@@ -173,8 +170,8 @@ func (s *simulation) happens(e event) {
 	}
 }
 
-// start begins the handler of an attempt at a worker; nil: the worker has no
-// thread for it and refuses.
+// start begins the handler of an attempt at a worker. It returns nil if the worker has no
+// free thread and refuses.
 func (s *simulation) start(t *try, w *worker) *run {
 	if w.busy == w.threads() && !w.Queues {
 		return nil
@@ -223,7 +220,7 @@ func (s *simulation) stop(r *run) {
 	w := r.worker
 	w.running = slices.DeleteFunc(w.running, func(x *run) bool { return x == r })
 	r.try = nil
-	r.uses++ // its answer is no event any more
+	r.uses++ // its answer does not count any more
 	if r.worker.Late > 0 {
 		s.events.add(event{at: s.now + r.worker.Late, what: frees, run: r})
 	} else {
@@ -231,7 +228,7 @@ func (s *simulation) stop(r *run) {
 	}
 }
 
-// cancel tells the worker that nobody waits for a run any more (R5).
+// cancel tells the worker that the caller of a run has gone (R5).
 func (s *simulation) cancel(r *run) {
 	r.try = nil
 	if r.begun && !r.worker.RunsOn {

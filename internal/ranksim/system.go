@@ -19,7 +19,7 @@ type System struct {
 	// Accounts are the terms of the callers, by Call.Caller. Callers beyond
 	// them share the common account.
 	Accounts []rank.Terms
-	// Hedge allows a second attempt of every call, into a free slot that nobody
+	// Hedge allows a second attempt of every call, into a free slot for which no call
 	// waits for, when the first one runs for longer than HedgeAfter; 0 means
 	// than 95 % of the calls of its method do.
 	Hedge      bool
@@ -43,13 +43,13 @@ type Worker struct {
 	Stall      time.Duration
 	// Late is how long after its answer a handler's thread is free again.
 	Late time.Duration
-	// OnCancel is what the rank is told of it (R5); 0 is the rank's default.
+	// OnCancel is the worker's OnCancel for the rank (R5); 0 is the rank's default.
 	OnCancel rank.OnCancel
 	// RunsOn means that a handler runs to its end after its caller has gone;
 	// otherwise it ends with the cancel.
 	RunsOn bool
 	// Queues means that a call which finds no free thread waits inside the
-	// worker, where nobody sees it (Python); otherwise it is refused (Ruby).
+	// worker, unseen by the rank (Python); otherwise it is refused (Ruby).
 	Queues bool
 	// Refusing is how long a refusal takes to come back.
 	Refusing time.Duration
@@ -75,7 +75,7 @@ type worker struct {
 	endpoint *rank.Endpoint
 	busy     int    // threads that run a handler or are not free yet after one
 	queue    []*run // runs that wait for a thread, if it Queues
-	running  []*run // those that have one
+	running  []*run // runs with a thread
 }
 
 // takes returns how long the handler of a call runs here.
@@ -95,7 +95,7 @@ func (w *worker) takes(c *Call) time.Duration {
 // Life: made when a lease begins; over when its thread is free.
 type run struct {
 	worker  *worker
-	try     *try   // nil once nobody waits for the answer
+	try     *try   // nil when the answer is not waited for any more
 	call    int    // index of the call
 	uses    uint32 // counts the uses of this memory
 	began   time.Duration

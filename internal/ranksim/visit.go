@@ -15,7 +15,7 @@ const maxRefusals = 8
 type phase uint8
 
 const (
-	between phase = iota // on no side
+	between phase = iota // neither waiting nor running
 	queued
 	running
 	over // for its caller; a handler may go on
@@ -35,10 +35,10 @@ type visitState struct {
 	call     int    // index of the call
 	uses     uint32 // counts the uses of this memory
 	phase    phase
-	gone     time.Duration // when nobody waits any more; 0: never
+	gone     time.Duration // when the caller has gone; 0: never
 	until    time.Duration // end of the queue's timeout; 0: none
-	alarm    time.Duration // the instant of the event that counts, 0: none
-	hedgeAt  time.Duration // the same of hedges
+	alarm    time.Duration // the instant of the event gives that counts, 0: none
+	hedgeAt  time.Duration // the same for hedges
 	refusals int
 
 	// The rank's notice, until settle.

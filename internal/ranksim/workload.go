@@ -14,7 +14,7 @@ type Workload struct {
 	Seed uint64
 	// Until is the instant of the last arrival at the latest.
 	Until time.Duration
-	// Callers are who calls; Call.Caller is an index into them.
+	// Callers make the calls; Call.Caller is an index into them.
 	Callers []Caller
 	// Bursts change everybody's rate for a while. They are in order of time and
 	// do not overlap.
@@ -31,8 +31,8 @@ type Caller struct {
 	// Method is a small number for the method that it calls; with a negative one
 	// the rank is not told which, and learns nothing.
 	Method int
-	// Timeout is how long after its arrival a call has its deadline; 0 means
-	// that there is none.
+	// Timeout is the time from the arrival of a call to its deadline; 0 means no
+	// deadline.
 	Timeout time.Duration
 	// Cancel is the share of calls, from 0 to 1, whose caller leaves before its
 	// answer has come: at a moment that is uniform in the time that the call
@@ -54,8 +54,8 @@ type Call struct {
 	Arrives time.Duration
 	// Service is how long its handler runs on a worker of ordinary speed.
 	Service time.Duration
-	// Deadline is the instant after which its answer is worth nothing; 0 means
-	// that there is none.
+	// Deadline is the instant after which its answer is worth nothing; 0 means no
+	// deadline.
 	Deadline time.Duration
 	// Leaves is the instant at which its caller cancels; 0 means never.
 	Leaves time.Duration
@@ -65,7 +65,7 @@ type Call struct {
 	Caller, Method int
 }
 
-// gone returns the instant at which nobody waits for the call any more, or 0.
+// gone returns the instant at which the caller stops waiting, or 0.
 func (c *Call) gone() time.Duration {
 	if c.Leaves != 0 && (c.Deadline == 0 || c.Leaves < c.Deadline) {
 		return c.Leaves
@@ -116,8 +116,8 @@ func (w Workload) next(now time.Duration, rate float64, random *rand.Rand) time.
 	}
 }
 
-// factor returns by what the rates are multiplied at now, and until when; 0 is
-// for ever.
+// factor returns the factor of the rates at now, and until when it counts; 0 means for
+// ever.
 func (w Workload) factor(now time.Duration) (float64, time.Duration) {
 	for _, b := range w.Bursts {
 		switch {
@@ -148,10 +148,10 @@ func (w Workload) drawCancels(calls []Call) {
 	}
 }
 
-// cancelStream is the number of the random sequence for cancels: no caller's.
+// cancelStream is the number of the random sequence for cancels. No caller uses it.
 const cancelStream = 1 << 63
 
-// patient returns the calls as they would be if nobody left.
+// patient returns the calls without deadlines and cancels.
 func patient(calls []Call) []Call {
 	all := slices.Clone(calls)
 	for i := range all {
