@@ -53,7 +53,7 @@ const nameBase64 = 1<<8 - 1
 
 // knownName is a name of the static table, of the watch list or of the rules.
 type knownName struct {
-	static uint8 // first row of the static table; 0 is none
+	static uint8 // first row of the static table; 0 means no row
 	traits
 }
 

@@ -61,7 +61,7 @@ const (
 	MalformedValueSpace                        // space or tab around a value, requests only (8.2.1)
 	MalformedConnectionField                   // connection, keep-alive and their like (8.2.2)
 	MalformedTE                                // te other than "trailers" (8.2.2)
-	MalformedPseudoUnknown                     // a pseudo-header field nobody defined, or :protocol (8.3)
+	MalformedPseudoUnknown                     // an undefined pseudo-header field, or :protocol (8.3)
 	MalformedPseudoMisplaced                   // of a request in a response or the reverse (8.3)
 	MalformedPseudoInTrailers                  // any pseudo-header field in trailers (8.1)
 	MalformedPseudoAfterRegular                // a pseudo-header field behind a regular one (8.3)

@@ -1,5 +1,5 @@
-// Package rank decides which call runs where and when: who gets a free slot,
-// who waits, who is refused. It knows no process, no socket, no clock and no
+// Package rank decides which call runs where and when: which call gets a free slot,
+// which one waits, which one is refused. It knows no process, no socket, no clock and no
 // goroutine; the caller hands in every instant and delivers every answer.
 //
 // Start with [Rank], [Ticket] and [Lease]. What happens by default:

@@ -30,7 +30,7 @@ type laneQueue struct {
 	weights float64 // of the accounts that wait
 	modest  flowHeap
 	greedy  flowHeap
-	longest *flow // with about the most calls; nil if nobody waits
+	longest *flow // with about the most calls; nil if no call waits
 }
 
 // find returns the account's flow, or nil if no call of it waits here.

@@ -176,7 +176,7 @@ func (r *Rank) refuse(reason Reason) (Lease, Reply, Reason) {
 //
 // The lease has been released before. The ticket keeps Request.Arrived, and its
 // time in the queue goes on adding up; the caller sets Request.Avoid. A full
-// queue refuses nobody here; the reply is Refused only if the deadline has
+// queue does not refuse it; the reply is Refused only if the deadline has
 // passed. In an outage the call waits for the next Tick, which refuses it.
 // Errors: panics like Acquire.
 func (r *Rank) Rejoin(t *Ticket, w Waiter, now time.Duration) (Lease, Reply) {

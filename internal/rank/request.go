@@ -9,7 +9,7 @@ import (
 // the protocol of the caller.
 //
 // Concurrency: the rank reads it under its own lock from Acquire or Rejoin
-// until the call is granted, refused or has left; nobody writes it meanwhile.
+// until the call is granted, refused or has left; it must not change meanwhile.
 type Request struct {
 	// Method is the call's method; nil if that is unknown.
 	Method *Method

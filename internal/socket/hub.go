@@ -86,7 +86,7 @@ func (h *hub) gapEnded() {
 
 // event passes an event on. Events of one topic come one after the other.
 func (h *hub) event(name broker.Topic, e broker.Event) {
-	if isReserved(e.Channel) { // and nobody else's, whatever pattern it matches
+	if isReserved(e.Channel) { // sockets never get it, whatever pattern it matches
 		if h.command != nil && name == (broker.Topic{Name: h.commandChannel}) {
 			h.command(e)
 		}

@@ -38,7 +38,7 @@ type Server struct {
 	rate        *rateOfAll // of handshakes
 	sources     sources
 	longTurns   chan struct{}    // has an element for each turn that is taken, see broker.Share
-	workPermits chan *workPermit // has those in which nobody works, see turns
+	workPermits chan *workPermit // has the free permits, see turns
 	watcher     watch.Watcher
 	readers     *readerPool
 	echo        func(s *session, kind int, message []byte) error // of a test of the transport: in place of take

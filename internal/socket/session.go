@@ -59,7 +59,7 @@ type session struct {
 	// Owned by the reading goroutine.
 	opening    bool        // the channels of its token are not subscribed to yet
 	tokenTimer *time.Timer // until it has to have shown its token; nil: it need not
-	methods    Methods     // who has had calls of it; nil: nobody
+	methods    Methods     // set after its first call of a method
 	topics     map[broker.Topic]struct{}
 	identity   *identity // nil: tokens are not needed
 	caller     *broker.Caller

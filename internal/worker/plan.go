@@ -160,7 +160,7 @@ func (p plan) mayLeave(s place, c count) bool {
 	case s.outdated && p.surge == 0:
 		return c.unready == 0 && c.staying > p.wanted-p.draining
 	case s.outdated && s.lost && c.proven > 0:
-		return true // it serves nobody, and its place is needed
+		return true // it does not serve, and its place is needed
 	case s.outdated:
 		// A worker that does not serve just now, after a crash, may serve again before
 		// a version that has never been ready.

@@ -21,15 +21,15 @@ type House struct {
 	Broker socket.Broker
 	// Serve has a function answer calls of a URI, so many at once, until stop.
 	Serve func(uri string, atOnce int, f broker.Function) (stop func())
-	// ServeStream is Serve for a function with several results; nil if there are none.
+	// ServeStream is Serve for a function with several results; nil if the broker has none.
 	ServeStream func(uri string, atOnce int, f broker.StreamFunction) (stop func())
 	// Close has the broker be gone.
 	Close func()
 	// Unordered is set if its callees run calls in another order than they take them.
 	Unordered bool
-	// Unannounced is set if nobody knows who serves what: all calls wait.
+	// Unannounced is set if the broker does not know which URIs have callees: all calls wait.
 	Unannounced bool
-	// Tagged is set if names have to be hash tags of a Redis Cluster: "" is none.
+	// Tagged is set if names have to be hash tags of a Redis Cluster, which "" cannot be.
 	Tagged bool
 }
 
@@ -189,7 +189,7 @@ func isNotExecuted(t *testing.T, h House) {
 	t.Helper()
 	ran := make(chan string, 2)
 	call(t.Context(), h.Broker, "late", `"old"`, 50*time.Millisecond).want(t, "", broker.ErrExpired)
-	<-time.After(100 * time.Millisecond) // whoever keeps the call has a clock of his own
+	<-time.After(100 * time.Millisecond) // the process that keeps the call has another clock
 	defer h.Serve("late", 1, func(_ context.Context, args json.RawMessage) (json.RawMessage, error) {
 		ran <- string(args)
 		return args, nil
