@@ -8,7 +8,8 @@ func errNoMemory() *StatusError {
 	return fail(grpcwire.ResourceExhausted, "there is no memory for this message")
 }
 
-// toProtobuf turns a value into a message with room for a prefix.
+// toProtobuf turns a value into a message with room for a prefix, whose capacity is taken
+// from a budget.
 func (c *call) toProtobuf(value []byte, from grpcwire.Budget) ([]byte, error) {
 	defer c.turn(len(value))()
 	weight := c.method.WeighRequest(value)
@@ -20,20 +21,27 @@ func (c *call) toProtobuf(value []byte, from grpcwire.Budget) ([]byte, error) {
 	if err != nil {
 		return nil, fail(grpcwire.InvalidArgument, err.Error())
 	}
+	if !from.Take(cap(b)) {
+		return nil, errNoMemory()
+	}
 	return b, nil
 }
 
-// toJSON turns a message into a value behind room for a prefix.
+// toJSON turns a message into a value behind room for a prefix, whose capacity is taken from
+// a budget.
 func (c *call) toJSON(message []byte, from grpcwire.Budget) ([]byte, error) {
 	defer c.turn(len(message))()
 	work, text := c.method.WeighAnswer(message)
 	if !from.Take(work + text) {
 		return nil, errNoMemory()
 	}
-	defer from.Give(work + text)
 	b, err := c.method.AppendAnswer(make([]byte, grpcwire.PrefixLen, grpcwire.PrefixLen+text), message)
+	from.Give(work + text)
 	if err != nil {
 		return nil, fail(grpcwire.Internal, "the answer is not what the schema says: "+err.Error())
+	}
+	if !from.Take(cap(b)) {
+		return nil, errNoMemory()
 	}
 	return b, nil
 }

@@ -148,7 +148,9 @@ func (c *call) messagesInJSON(k webcall.Call) error {
 			return err
 		}
 		binary.BigEndian.PutUint32(frame[1:], uint32(len(frame)-grpcwire.PrefixLen))
-		if _, err := c.w.Write(frame); err != nil {
+		_, err = c.w.Write(frame)
+		k.Give(cap(frame))
+		if err != nil {
 			return err
 		}
 	}
@@ -180,18 +182,23 @@ func (c *call) sendJSON(k webcall.Call, body *webcall.Body) {
 			return
 		}
 		if err == nil {
-			value, err = unpacked(value, packed && c.packed)
+			value, err = unpacked(value, packed && c.packed, k)
 		}
 		var frame []byte
 		if err == nil {
 			frame, err = c.toProtobuf(value, k)
+		}
+		if packed && c.packed {
+			k.Give(len(value))
 		}
 		if err != nil {
 			body.Break(k, endOf(c.tellOf(err)))
 			return
 		}
 		binary.BigEndian.PutUint32(frame[1:], uint32(len(frame)-grpcwire.PrefixLen))
-		if _, gone := k.Write(frame); gone != nil {
+		_, gone := k.Write(frame)
+		k.Give(cap(frame))
+		if gone != nil {
 			return
 		}
 	}

@@ -100,7 +100,7 @@ func (c *call) queryMessage(from grpcwire.Budget) ([]byte, error) {
 // framed writes the prefix of a message that stands behind the room for it.
 func (c *call) framed(b []byte, from grpcwire.Budget) ([]byte, error) {
 	if c.json {
-		value, err := unpacked(b[grpcwire.PrefixLen:], c.packed)
+		value, err := unpacked(b[grpcwire.PrefixLen:], c.packed, from)
 		if err != nil {
 			return nil, err
 		}
@@ -139,7 +139,8 @@ func readAll(body io.Reader, b []byte, from grpcwire.Budget) ([]byte, error) {
 }
 
 // unpacked returns what is in a compressed value, which is measured first: it may be much more.
-func unpacked(value []byte, packed bool) ([]byte, error) {
+// Its length is taken from a budget.
+func unpacked(value []byte, packed bool, from grpcwire.Budget) ([]byte, error) {
 	if !packed || len(value) == 0 {
 		return value, nil
 	}
@@ -154,6 +155,8 @@ func unpacked(value []byte, packed bool) ([]byte, error) {
 		return nil, bad
 	case size > mostMessage:
 		return nil, errTooLong()
+	case !from.Take(int(size)):
+		return nil, errNoMemory()
 	}
 	if err := in.Reset(bytes.NewReader(value)); err != nil {
 		return nil, bad
@@ -174,8 +177,11 @@ func (c *call) answerUnary(k webcall.Call) {
 	in := grpcwire.Messages{From: k, Budget: k, Most: mostMessage}
 	defer in.Free()
 	message, packed, err := in.Next()
+	if err == nil && !k.Take(len(message)) {
+		err = errNoMemory()
+	}
 	if err == nil {
-		message = bytes.Clone(message)
+		message = bytes.Clone(message) // good until the next one
 		if _, _, more := in.Next(); more == nil {
 			err = fail(grpcwire.Unimplemented, "the worker has sent more than one message")
 		} else if !errors.Is(more, io.EOF) {
