@@ -61,7 +61,7 @@ var ceilings = map[string]int{
 	"lines of code, internal/certs":      461,
 	"lines of code, internal/spelling":   80,
 	"lines of code, internal/watch":      209,
-	"lines of code, internal/web":        2_429,
+	"lines of code, internal/web":        2_450,
 	"lines of code, internal/webdoors":   247,
 	"lines of code, internal/worker":     5_956,
 	"lines of code, packaging":           2_271,
