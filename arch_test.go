@@ -311,7 +311,7 @@ var layers = map[string]layer{
 	// Runs a scenario: it joins the others, and judges nothing.
 	"lab/internal/trial": {
 		inside: []string{
-			"internal/ranksim", "lab/internal/agent", "lab/internal/caller", "lab/internal/latency", "lab/internal/method",
+			"internal/rank", "internal/ranksim", "lab/internal/agent", "lab/internal/caller", "lab/internal/latency", "lab/internal/method",
 			"lab/internal/result", "lab/internal/rig", "lab/internal/scenario", "lab/internal/stats", "lab/internal/testbed",
 			"lab/internal/traffic", "lab/internal/work",
 		},

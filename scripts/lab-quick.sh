@@ -12,6 +12,7 @@ declare -A arms=(
   [protocols]="standard gRPC|connect gRPC|connect Connect"
   [relay]="ruby-bare|ruby-cabrank"
   [strategies]="connections, 5 threads|cabrank, 5 threads"
+  [simulated]="cabrank|simulated"
   [tls]="clear|cabrank|haproxy before"
 )
 

@@ -71,10 +71,11 @@ type runFlags struct {
 func newLabRunCommand() *cobra.Command {
 	var f runFlags
 	cmd := &cobra.Command{
-		Use:     "run NAME|FILE.yml",
-		Short:   "Run a scenario: compare ways to do something, with a report",
-		Long:    labRunHelp,
-		Example: labRunExamples,
+		Use:        "run NAME|FILE.yml",
+		SuggestFor: []string{"what-if"}, // it was a command: now an arm with the front "simulated"
+		Short:      "Run a scenario: compare ways to do something, with a report",
+		Long:       labRunHelp,
+		Example:    labRunExamples,
 		Args: func(_ *cobra.Command, args []string) error {
 			switch {
 			case len(args) == 0:
@@ -195,6 +196,9 @@ func (f *runFlags) run(ctx context.Context, s *scenario.Scenario, stdout, stderr
 		return err
 	}
 	defer forget()
+	if err := trial.CheckSimulated(placed); err != nil {
+		return cli.UsageError(fmt.Errorf("%s: %w", s.Name, err))
+	}
 	debug.SetGCPercent(labGCPercent)
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
 	defer stop()

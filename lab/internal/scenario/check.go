@@ -150,7 +150,7 @@ func (a *Arm) checkWay() error {
 	switch {
 	case w.Plain():
 		return nil
-	case a.Front.Kind == FrontDNS:
+	case a.Front.Kind == FrontDNS, a.Front.Kind == FrontSimulated:
 		return fmt.Errorf("front: %s takes plain gRPC alone, and calls are %s", a.Front.Kind, w)
 	case len(a.Gateway.Command) > 0:
 		return fmt.Errorf("callers speak HTTP to its gateway, not %s; leave protocol, codec and http out", w)
@@ -246,6 +246,12 @@ func (l *Load) check(s *Scenario) error {
 	}
 	if own := l.Method != "" || l.Data != "" || l.Messages != 0; own && s.HTTP.Path != "" {
 		return errors.New("it has a method, data or messages of its own, which are for gRPC, and http is given")
+	} else if own {
+		for _, i := range s.ArmsAt(l) {
+			if s.Arms[i].Front.Kind == FrontSimulated {
+				return fmt.Errorf("it has a method, data or messages of its own, which the simulated arm %q does not know", s.Arms[i].Name)
+			}
+		}
 	}
 	if err := l.checkRaw(s); err != nil {
 		return err
@@ -319,7 +325,7 @@ func (l *Load) checkRaw(s *Scenario) error {
 			return fmt.Errorf("arm %q: %w", a.Name, err)
 		case a.Front.TLS != "" && slices.Contains([]FrontKind{FrontNone, FrontDNAT, FrontNghttpx}, a.Front.Kind):
 			return fmt.Errorf("arm %q: front %s ends no TLS here", a.Name, a.Front.Kind)
-		case l.Options.Timeout > 0 || len(l.Events) > 0 || a.Front.Starts || a.Front.Kind == FrontDNS || a.Front.Kind == FrontDNAT:
+		case l.Options.Timeout > 0 || len(l.Events) > 0 || a.Front.Starts || a.Front.Kind == FrontDNS || a.Front.Kind == FrontDNAT || a.Front.Kind == FrontSimulated:
 			return fmt.Errorf("arm %q: a raw client has no timeout and no events, and calls one address; its workers are one process", a.Name)
 		}
 	}

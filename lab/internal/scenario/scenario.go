@@ -157,12 +157,14 @@ func (a *Arm) around() time.Duration {
 	return sum
 }
 
-// Estimate is about how long the whole takes.
+// Estimate is about how long the whole takes; what is simulated takes no time.
 func (s *Scenario) Estimate() (sum time.Duration) {
 	for i := range s.Loads {
 		l := &s.Loads[i]
 		for _, arm := range s.ArmsAt(l) {
-			sum += time.Duration(s.RoundsAt(l)) * (l.Expected() + s.Pause + s.Arms[arm].around())
+			if s.Arms[arm].Front.Kind != FrontSimulated {
+				sum += time.Duration(s.RoundsAt(l)) * (l.Expected() + s.Pause + s.Arms[arm].around())
+			}
 		}
 	}
 	return sum
@@ -368,7 +370,9 @@ const (
 	FrontHAProxy    FrontKind = "haproxy"
 	FrontEnvoy      FrontKind = "envoy"
 	FrontNginx      FrontKind = "nginx"
-	FrontNghttpx    FrontKind = "nghttpx"
+	// FrontSimulated has no processes: the same calls in virtual time, by Policy.
+	FrontSimulated FrontKind = "simulated"
+	FrontNghttpx   FrontKind = "nghttpx"
 )
 
 // Who ends TLS: the front, or a HAProxy that copies bytes to the front, which is a part of it
@@ -380,7 +384,7 @@ const (
 
 // Front is what clients connect to.
 type Front struct {
-	Kind FrontKind `key:"kind,alone" oneof:"none|dns|dnat|cabrank|haproxy-tcp|haproxy|envoy|nginx|nghttpx"`
+	Kind FrontKind `key:"kind,alone" oneof:"none|dns|dnat|cabrank|haproxy-tcp|haproxy|envoy|nginx|nghttpx|simulated"`
 	// Policy is how it chooses a worker, in its own words, such as LEAST_REQUEST;
 	// empty is its default.
 	Policy string `key:"policy"`

@@ -167,6 +167,7 @@ func TestFaults(t *testing.T) {
 		{"processes: 2, dns", "codec: json, dns", `arm "as it is": front: dns takes plain gRPC alone, and calls are gRPC with JSON over HTTP/2`},
 		{"  - name: other", "  - name: as it is", `x.yml:28: arms[2]: arm "as it is": it is the name of another arm, too`},
 		{"method: demo.Jobs/ListJobs", "method: ListJobs", `x.yml:48: loads[2].method: "ListJobs" is no method; allowed: package.Service/Method`},
+		{"front: dns", "front: simulated", `load "60 callers": it has a method, data or messages of its own, which the simulated arm "as it is" does not know`},
 		{"margin: 5%", "margin: 0.05", `x.yml:64: primary.margin: "0.05" is not a share such as 5%; allowed: 0% to 99%`},
 		{"figure: errors,", "figure: erors,", `x.yml:66: secondary[1]: there is no figure "erors"; did you mean errors? There are: p50, p90, p95,`},
 		{"load: 10 at once, base", "load: 11 at once, base", `x.yml:66: secondary[1]: there is no load "11 at once"; did you mean 10 at once? There are: steps 100/s,`},

@@ -66,6 +66,9 @@ func (t *trial) measure(ctx context.Context, c *cell, b *result.Block) (*traffic
 	if err != nil {
 		return nil, err
 	}
+	if c.arm.Front.Kind == scenario.FrontSimulated {
+		return t.simulate(ctx, c, plan, b)
+	}
 	stand, err := t.Start(ctx, c.arm, c.load)
 	if err != nil {
 		return nil, &startError{err}
@@ -188,9 +191,14 @@ func (t *trial) hire(c *cell, stand Stand, plan traffic.Plan) (*crew, error) {
 			DNSInterval: c.arm.Client.DNSInterval, Way: c.arm.Client.Way, Plan: plan,
 		})
 	}
+	return t.crew(stand, c.arm.Client.Cores, jobs, func(how string) { t.note(fmt.Sprintf("%s: %s.", c.arm.Name, how)) })
+}
+
+// crew starts a generator for each job and waits until each can begin, and has said how.
+func (t *trial) crew(stand Stand, cores string, jobs []agent.Job, said func(how string)) (*crew, error) {
 	hired := &crew{}
 	for _, job := range jobs {
-		p, err := t.Hire(pinned(c.arm.Client.Cores, stand.Caller(t.Agent)), job)
+		p, err := t.Hire(pinned(cores, stand.Caller(t.Agent)), job)
 		if err != nil {
 			hired.close()
 			return nil, err
@@ -203,7 +211,7 @@ func (t *trial) hire(c *cell, stand Stand, plan traffic.Plan) (*crew, error) {
 			hired.close()
 			return nil, err
 		}
-		t.note(fmt.Sprintf("%s: %s.", c.arm.Name, how))
+		said(how)
 	}
 	return hired, nil
 }

@@ -1,6 +1,7 @@
 package trial
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -65,6 +66,8 @@ type Options struct {
 	Noise func() func() float64
 	// Tell is called when a block begins, and when it has ended. It may be nil.
 	Tell func(Progress)
+
+	learnTime time.Duration // how long a worker of a simulated arm is called; shorter in tests
 }
 
 // Progress is how a run goes.
@@ -91,7 +94,11 @@ type cell struct {
 //
 // Errors: one line. Without a block that was measured, nothing is left in the folder.
 func Run(ctx context.Context, o Options) (*result.Run, error) {
-	t := &trial{Options: o, run: newRun(o), out: map[string]string{}, took: map[string]time.Duration{}, since: time.Now()}
+	o.learnTime = cmp.Or(o.learnTime, measureTime)
+	t := &trial{
+		Options: o, run: newRun(o), out: map[string]string{}, took: map[string]time.Duration{},
+		known: map[string]*service{}, since: time.Now(),
+	}
 	if o.Kept != nil {
 		if err := t.goOn(); err != nil {
 			return nil, err
@@ -156,6 +163,8 @@ type trial struct {
 	out map[string]string
 	// took is how long the last block of an arm at a load has taken, by both names.
 	took map[string]time.Duration
+	// known is what simulated arms go by, by their workers.
+	known map[string]*service
 	// since is when this run began, and before how long the one that is kept has taken.
 	since  time.Time
 	before time.Duration
