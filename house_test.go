@@ -67,7 +67,7 @@ var ceilings = map[string]int{
 	"lines of code, packaging":           2_271,
 	"lines of code, proto":               66,
 	"lines of code, scripts":             382,
-	"lines of docs":                      10_898,
+	"lines of docs":                      10_899,
 	"lines of tests":                     115_040,
 	"methods of call and attempt":        154,
 }
