@@ -77,8 +77,8 @@ func (p *pass) end() {
 // passKey finds in the context of a request its pass.
 type passKey struct{}
 
-// Begun says, with the context of a request, that its call is open: it waits for others from now on, until it
-// answers. Its body may be read by another goroutine.
+// Begun says, with the context of a request, that its call is open: from now on it waits for
+// others, until it answers. Its body may be read by another goroutine.
 func Begun(ctx context.Context) {
 	if p, ok := ctx.Value(passKey{}).(*pass); ok {
 		p.begun = true

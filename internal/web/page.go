@@ -20,6 +20,10 @@ With grpcurl, if the workers offer reflection (else add -proto FILE; over TLS, l
   grpcurl -plaintext %[1]s list
   grpcurl -plaintext -d '{}' %[1]s PACKAGE.SERVICE/METHOD
 
+With curl, likewise (else see the key descriptors; over TLS, with https:// in front):
+
+  curl --json '{}' %[1]s/PACKAGE.SERVICE/METHOD
+
 From code: a channel to %[1]s, without TLS ("insecure", "plaintext") unless tls is set.
 `
 

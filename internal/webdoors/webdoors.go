@@ -123,12 +123,24 @@ func open(r *http.Request, q webcall.Request) (webcall.Call, error) {
 	defer web.Begun(r.Context())
 	on, ok := web.Conn(r).(interface{ Local() *relay.Local })
 	if !ok {
-		return nil, relay.ErrClosed
+		return nil, errShutdown
 	}
 	c := new(relay.LocalCall)
 	err := on.Local().Open(c, relay.LocalRequest{Head: q.Head, Header: r.Header, Body: q.Body, End: q.End, Door: q.Door})
-	return c, err
+	switch {
+	case errors.Is(err, relay.ErrTooManyCalls):
+		return nil, errCrowded
+	case err != nil:
+		return nil, errShutdown
+	}
+	return c, nil
 }
+
+// Why no call is made, in words for its caller.
+var (
+	errShutdown = errors.New("shutting down")
+	errCrowded  = errors.New("too many calls are open on this connection")
+)
 
 // describe finds the method of a path.
 func (d *Doors) describe(ctx context.Context, path string) (connect.Method, error) {

@@ -35,7 +35,7 @@ func TestH2SpecEngine(t *testing.T) {
 
 // The same through the relay to a plain HTTP/2 server on the same engine.
 func TestH2SpecRelay(t *testing.T) {
-	c := harness.StartCabrank(t, "--upstream", plain.Start(t).Addr, "--probes", "off", "--metrics", "off")
+	c := startPassing(t, plain.Start(t).Addr)
 	runH2Spec(t, c.Addr, "/call")
 	c.Stop()
 }
@@ -51,9 +51,15 @@ func TestH2SpecPage(t *testing.T) {
 // And to one that is not ours: net/http. What passes here and not above, or
 // the reverse, is a fault of the engine that it has in both roles.
 func TestH2SpecRelayNetHTTP(t *testing.T) {
-	c := harness.StartCabrank(t, "--upstream", startNetHTTP(t), "--probes", "off", "--metrics", "off")
+	c := startPassing(t, startNetHTTP(t))
 	runH2Spec(t, c.Addr, "/call")
 	c.Stop()
+}
+
+// startPassing starts cabrank before a server that gets what is no call of gRPC, too.
+func startPassing(t *testing.T, upstream string) *harness.Cabrank {
+	t.Helper()
+	return harness.StartCabrankEnv(t, []string{"CABRANK_SPEAK=any"}, "--upstream", upstream, "--probes", "off", "--metrics", "off")
 }
 
 // startNetHTTP starts a plaintext HTTP/2 server of the standard library and
