@@ -85,8 +85,12 @@ func (g *Guest) stirs() {
 	g.resting.leave()
 }
 
-// Busy notes that a request was read and is being answered.
-func (g *Guest) Busy() { g.st.do(g.stirs) }
+// Busy notes that a request was read and is being answered. Requests that were sent one behind
+// the other keep goroutines ready to run: the shard looks at its sockets beside them.
+func (g *Guest) Busy() {
+	g.st.do(g.stirs)
+	g.st.Nudge()
+}
 
 // Idle notes that it was answered and waits for the next. One that is to leave goes.
 func (g *Guest) Idle() {

@@ -86,12 +86,16 @@ func (p *poller) round() (more bool) {
 	s.Lock()
 	s.begin()
 	if !s.stopped {
-		more = p.look() || len(p.unread) > 0
+		more = p.lookOn()
 	}
 	s.turn()
 	s.leave()
 	return more
 }
+
+// lookOn is look, and reports whether another turn has to follow, for sockets or for what is
+// unread.
+func (p *poller) lookOn() bool { return p.look() || len(p.unread) > 0 }
 
 // look reads the ready sockets, and those that became ready meanwhile, for at most
 // pollLooks looks, so that their output leaves in the same sends. The waiting sockets

@@ -109,7 +109,7 @@ func (g *Group) New() *Shard {
 		links: make(map[*Link]struct{}),
 	}
 	s.trim.Owner = s
-	s.alarm = time.AfterFunc(time.Hour, s.nudge)
+	s.alarm = time.AfterFunc(time.Hour, s.Nudge)
 	s.alarm.Stop()
 	go s.flusher() // ended by Stop, which waits for it
 	return s
@@ -154,12 +154,12 @@ func (s *Shard) Post(t Task) {
 	s.inbox.tasks = append(s.inbox.tasks, t)
 	s.inbox.mu.Unlock()
 	if !s.turning.Load() {
-		s.nudge()
+		s.Nudge()
 	}
 }
 
-// nudge makes the flusher run soon.
-func (s *Shard) nudge() {
+// Nudge has a turn run soon, which looks for ready sockets, too. It may be called from anywhere.
+func (s *Shard) Nudge() {
 	select {
 	case s.wake <- struct{}{}:
 	default:
@@ -169,26 +169,38 @@ func (s *Shard) nudge() {
 func (s *Shard) wakeIfNeeded() {
 	if !s.awake && len(s.dirty)+len(s.later) > 0 {
 		s.awake = true
-		s.nudge()
+		s.Nudge()
 	}
 }
+
+// yields is how soon behind a turn of the flusher the next one lets others go first.
+const yields = 200 * time.Microsecond
 
 // flusher takes a turn whenever it is woken: for other goroutines, for timers, and for
 // transports outside the poller.
 func (s *Shard) flusher() {
 	defer close(s.done)
+	var last time.Duration
 	for range s.wake {
 		// Yield once, so that the poller and the readers of other transports that are
-		// ready go first: their output leaves in the same sends.
-		runtime.Gosched()
+		// ready go first: their output leaves in the same sends. Not for long: among
+		// thousands that are ready the next turn is the last of them.
+		if s.clock()-last < yields {
+			runtime.Gosched()
+		}
 		s.Lock()
 		s.begin()
+		// While some goroutine is always ready to run, the runtime looks for sockets each 10 ms.
+		if !s.stopped && s.poller != nil && s.poller.lookOn() {
+			s.Nudge()
+		}
 		s.turn()
 		stopped := s.stopped
 		s.leave()
 		if stopped {
 			return
 		}
+		last = s.clock()
 	}
 }
 
@@ -211,7 +223,7 @@ func (s *Shard) turn() {
 	s.wakeIfNeeded() // for links that go on in the next turn
 	s.turning.Store(false)
 	if s.inbox.waiting() { // posted after runTasks, when turning was true
-		s.nudge()
+		s.Nudge()
 	}
 }
 
@@ -343,7 +355,7 @@ func (s *Shard) Stop() {
 	s.alarm.Stop()
 	p := s.poller
 	s.leave()
-	s.nudge()
+	s.Nudge()
 	<-s.done
 	if p != nil {
 		p.stop()
