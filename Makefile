@@ -163,8 +163,11 @@ bench-peers: build lab ## Measure beside HAProxy, nghttpx, nginx and Envoy, whic
 
 .PHONY: bench-tls
 bench-tls: build lab ## Measure calls over TLS beside HAProxy, nginx and Envoy that end it; 6 minutes.
-	@scripts/install-deps.sh peers
-	@PATH=$$PWD/.deps/envoy:$$PATH bin/cabrank-lab run tls $(BENCH_FLAGS)
+	@$(call beside,tls)
+
+.PHONY: bench-doors
+bench-doors: build lab ## Measure calls by gRPC-Web and Connect beside Envoy's filters; 4 minutes.
+	@$(call beside,doors)
 
 .PHONY: bench-queue
 bench-queue: build lab ## Measure the queue on workers of one slot beside HAProxy, nghttpx and Envoy; half an hour.

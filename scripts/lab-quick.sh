@@ -6,6 +6,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 declare -A arms=(
   [connections]="single|max-age"
+  [doors]="gRPC-Web 4x25|Connect 50x1|Connect 50x1, envoy"
   [disturbance]="round-robin|cabrank"
   [languages]="ruby|ruby x2|python|python x2|node|node x2|go|go x1"
   [policies]="round-robin|cabrank"

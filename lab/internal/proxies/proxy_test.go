@@ -37,6 +37,7 @@ func TestText(t *testing.T) {
 			"lb_policy: LEAST_REQUEST", "type: STATIC",
 			`- endpoint: {address: {socket_address: {address: "127.0.0.1", port_value: 8}}}`,
 		}},
+		{"envoy-web", func(*Config) {}, []string{"- name: envoy.filters.http.connect_grpc_bridge", "- name: envoy.filters.http.grpc_web"}},
 		{"nginx", func(c *Config) { c.Policy, c.Connections = "least_conn", 50 }, []string{
 			"least_conn;", "worker_connections 50;", "server 127.0.0.1:8;", "server 127.0.0.1:9 down;", "listen 127.0.0.1:7 http2;",
 		}},

@@ -264,7 +264,7 @@ func (l *Load) checkWorkers(s *Scenario) error {
 		w, front := s.Arms[i].Workers, s.Arms[i].Front.Kind
 		count := cmp.Or(l.Workers, w.Count)
 		for _, e := range l.Events {
-			if slices.Contains([]Do{DoAdd, DoRemove, DoRoll}, e.Do) && slices.Contains([]FrontKind{FrontNone, FrontEnvoy, FrontNginx, FrontNghttpx}, front) {
+			if slices.Contains([]Do{DoAdd, DoRemove, DoRoll}, e.Do) && slices.Contains([]FrontKind{FrontNone, FrontEnvoy, FrontEnvoyWeb, FrontNginx, FrontNghttpx}, front) {
 				return fmt.Errorf("%s at %v: front %s of arm %q is not told of workers that come and go", e.Do, e.At, front, s.Arms[i].Name)
 			}
 			if e.Do == DoAdd {

@@ -369,6 +369,7 @@ const (
 	FrontHAProxyTCP FrontKind = "haproxy-tcp"
 	FrontHAProxy    FrontKind = "haproxy"
 	FrontEnvoy      FrontKind = "envoy"
+	FrontEnvoyWeb   FrontKind = "envoy-web" // with its filters for gRPC-Web and Connect
 	FrontNginx      FrontKind = "nginx"
 	// FrontSimulated has no processes: the same calls in virtual time, by Policy.
 	FrontSimulated FrontKind = "simulated"
@@ -384,7 +385,7 @@ const (
 
 // Front is what clients connect to.
 type Front struct {
-	Kind FrontKind `key:"kind,alone" oneof:"none|dns|dnat|cabrank|haproxy-tcp|haproxy|envoy|nginx|nghttpx|simulated"`
+	Kind FrontKind `key:"kind,alone" oneof:"none|dns|dnat|cabrank|haproxy-tcp|haproxy|envoy|envoy-web|nginx|nghttpx|simulated"`
 	// Policy is how it chooses a worker, in its own words, such as LEAST_REQUEST;
 	// empty is its default.
 	Policy string `key:"policy"`
