@@ -180,9 +180,9 @@ func TestMethodFaults(t *testing.T) {
 		{"endless", "methods: {/a.B/" + strings.Repeat("x", 200) + ": {}}", `methods["/a.B/` + strings.Repeat("x", 55) + `"...]: is longer than 200 characters; allowed: ` + pattern},
 		{"name that is a list", "methods: {[a]: {}}", "methods: has a name that is not plain text; allowed: name: value"},
 		{"twice", "methods:\n  /a.B/C: {}\n  /a.B/C: {}", "3: methods[/a.B/C]: is set twice, first on line 2; allowed: once"},
-		{"one value for an entry", "methods: {/a.B/C: 3}", "methods[/a.B/C]: is not a section; allowed: keys under it: idempotent, retries, retry_on, hedge_after, on_cancel"},
+		{"one value for an entry", "methods: {/a.B/C: 3}", "methods[/a.B/C]: is not a section; allowed: keys under it: idempotent, retries, retry_on, hedge_after, timeout, on_cancel"},
 		{"part, near one", get + "retrys: 1", path + "retrys: unknown key; did you mean retries?"},
-		{"part, near none", get + "colour: red", path + "colour: unknown key; allowed: idempotent, retries, retry_on, hedge_after, on_cancel"},
+		{"part, near none", get + "colour: red", path + "colour: unknown key; allowed: idempotent, retries, retry_on, hedge_after, timeout, on_cancel"},
 		{"part twice", get + "retries: 0\n    retries: 1", "4: methods[/shop.Orders/Get].retries: is set twice, first on line 3; allowed: once"},
 		{"part without value", get + "retries:", path + "retries: has no value; allowed: 0 to 5"},
 		{"part with parts", get + "retries: {a: 1}", path + "retries: is a section, not a value; allowed: 0 to 5"},
@@ -303,7 +303,7 @@ func TestEveryRuleFaultIsReported(t *testing.T) {
 	want := []string{
 		"cabrank.yml:2: methods[a]: is not a method; allowed: /package.Service/Method or /package.Service/*",
 		"cabrank.yml:2: methods[a].retries: \"9\" is out of range; allowed: 0 to 5",
-		"cabrank.yml:4: methods[/a.B/C].colour: unknown key; allowed: idempotent, retries, retry_on, hedge_after, on_cancel",
+		"cabrank.yml:4: methods[/a.B/C].colour: unknown key; allowed: idempotent, retries, retry_on, hedge_after, timeout, on_cancel",
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("got\n%s", strings.Join(got, "\n"))

@@ -78,7 +78,7 @@ func (a *attempt) start(conn *h2.Conn, now time.Duration) {
 	head, at := c.form.head, max(c.form.timeoutAt, 0)
 	if c.deadline != 0 && c.grpc {
 		if c.form.timeoutAt < 0 {
-			at = len(head) // the bound is ours: server.proxy_timeout
+			at = len(head) // the bound is ours: call_timeout, or the timeout of a method
 		}
 		field = c.st.timeoutField(c.deadline - now)
 	}

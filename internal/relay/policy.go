@@ -24,6 +24,9 @@ type MethodRule struct {
 	// attempt is made beside it; 0 means that none is, HedgeAuto that it follows
 	// what most calls of the method take.
 	HedgeAfter time.Duration `key:"hedge_after" kind:"hedge" default:"none" help:"time without an answer after which a second attempt is made, if a slot is free and nobody waits; auto: twice the time in which 95 % of them end"`
+	// Timeout bounds a call from its arrival, as a deadline of its caller that is so much
+	// later would; 0 means that it does not. It needs no Idempotent.
+	Timeout time.Duration `key:"timeout" default:"none" range:"1ms..24h" help:"bound on a call from its arrival, as if its caller had set that deadline; a shorter one of the caller counts"`
 	// OnCancel is what becomes of the slot of a call that is cancelled while it
 	// runs; 0 is as Options.OnCancel has it. It needs no Idempotent.
 	OnCancel rank.OnCancel `key:"on_cancel" kind:"cancelled" default:"as for all" help:"slot of a cancelled call, as the key on_cancel"`
@@ -52,6 +55,7 @@ type policy struct {
 	codes      uint32 // bit n: answers with code n are tried again
 	hedgeAfter time.Duration
 	hedgeAuto  bool
+	timeout    time.Duration
 	onCancel   rank.OnCancel
 }
 
@@ -71,13 +75,14 @@ func newPolicies(rules []MethodRule) patterns[*policy] {
 }
 
 func newPolicy(rule MethodRule) *policy {
-	if !rule.Idempotent {
-		if rule.OnCancel == 0 {
+	p := &policy{idempotent: rule.Idempotent, timeout: rule.Timeout, onCancel: rule.OnCancel}
+	if !p.idempotent {
+		if *p == (policy{}) {
 			return nil
 		}
-		return &policy{onCancel: rule.OnCancel}
+		return p
 	}
-	p := &policy{idempotent: true, onCancel: rule.OnCancel, retries: rule.Retries, hedgeAfter: max(rule.HedgeAfter, 0), hedgeAuto: rule.HedgeAfter == HedgeAuto}
+	p.retries, p.hedgeAfter, p.hedgeAuto = rule.Retries, max(rule.HedgeAfter, 0), rule.HedgeAfter == HedgeAuto
 	for _, code := range rule.RetryOn {
 		p.codes |= 1 << code
 	}

@@ -49,8 +49,8 @@ func (c *call) begin(b *h2.Block, end bool, now time.Duration) {
 		c.fail(endedCycle, now)
 		return
 	}
-	if c.form.timeout != 0 {
-		c.deadline = now + c.form.timeout
+	if after := c.form.mostTime(); after != 0 {
+		c.deadline = now + after
 	}
 	switch {
 	case st.gate.asks(cc) && c.form.pass == nil && !c.form.isCheck():
@@ -59,6 +59,15 @@ func (c *call) begin(b *h2.Block, end bool, now time.Duration) {
 		c.admit(now)
 	}
 	st.shed(cc, now)
+}
+
+// mostTime is how long a call may take from its arrival, by its caller and by the rule of its
+// method; 0: as long as it likes.
+func (f *form) mostTime() time.Duration {
+	if f.policy == nil || f.policy.timeout == 0 || f.timeout != 0 && f.timeout < f.policy.timeout {
+		return f.timeout
+	}
+	return f.policy.timeout
 }
 
 // admit sends a call on its way whose caller may make it.
