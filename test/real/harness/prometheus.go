@@ -24,9 +24,15 @@ type Prometheus struct{ url string }
 // until it has read all of them.
 func StartPrometheus(t testing.TB, targets ...string) *Prometheus {
 	t.Helper()
+	return StartPrometheusWith(t, "", targets...)
+}
+
+// StartPrometheusWith does so with a file of rules, which it evaluates as often.
+func StartPrometheusWith(t testing.TB, rules string, targets ...string) *Prometheus {
+	t.Helper()
 	dir := t.TempDir()
 	config := filepath.Join(dir, "prometheus.yml")
-	text := "global: {scrape_interval: 200ms, scrape_timeout: 200ms}\n" +
+	text := "global: {scrape_interval: 200ms, scrape_timeout: 200ms, evaluation_interval: 200ms}\nrule_files: ['" + rules + "']\n" +
 		"scrape_configs: [{job_name: cabrank, static_configs: [{targets: ['" + strings.Join(targets, "', '") + "']}]}]\n"
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
