@@ -49,7 +49,7 @@ var layers = map[string]layer{
 	"cmd/cabrank": {
 		inside: []string{
 			"callee", "client", "internal/admin", "internal/broker", "internal/cli", "internal/config", "internal/demo",
-			"internal/handover", "internal/service", "internal/worker",
+			"internal/handover", "internal/page", "internal/service", "internal/worker",
 		},
 		outside: anything,
 	},
@@ -92,6 +92,9 @@ var layers = map[string]layer{
 		notStd:     []string{"os/exec"},
 		documented: true,
 	},
+
+	// The live page of a command: it knows the process that it shows by its control socket.
+	"internal/page": {},
 
 	// Callers that speak another protocol than gRPC. It knows no call and no queue.
 	"internal/web": {
@@ -383,6 +386,7 @@ var mutable = map[string]string{
 	"internal/config.braced":         "a compiled expression",
 	"internal/config.portLink":       "a compiled expression",
 	"internal/config.serviceLink":    "a compiled expression",
+	"internal/page.html":             "an embedded file; nothing writes to it",
 	"internal/config.table":          "the keys, which the tags of a struct say",
 	"internal/config.yamlLine":       "a compiled expression",
 	"lab/internal/proxies.files":     "embedded files; nothing writes to them",

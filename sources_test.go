@@ -132,7 +132,9 @@ func TestTreeHoldsSourcesOnly(t *testing.T) {
 		case ignored || entry.IsDir() || strings.HasSuffix(name, ".test") || strings.HasSuffix(name, ".prof"):
 			return nil
 		case entry.Type()&fs.ModeSymlink != 0:
-			t.Errorf("%s is a link", name)
+			if !strings.HasPrefix(name, "deploy/helm/cabrank/files/") { // to what stands beside the chart
+				t.Errorf("%s is a link", name)
+			}
 			return nil
 		}
 		if strings.HasPrefix(name, "-") {

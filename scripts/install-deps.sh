@@ -204,7 +204,7 @@ autobahn)
   install_autobahn
   ;;
 conformance)
-  install_conformance; install_node test/real/web/page
+  install_conformance; install_node test/real/web/page; install_node test/real/operations/browser
   ;;
 bench)
   install_ghz

@@ -32,8 +32,13 @@ type asking struct {
 }
 
 func (a *asking) addTo(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&a.control, "control", "", "its control socket, a `PATH` ["+controlVariable+"] (default the only one in the runtime folder of this user, else "+serviceControl+")")
+	a.addSocketTo(cmd)
 	cmd.Flags().BoolVar(&a.json, "json", false, "print what cabrank answers, one JSON object a line")
+}
+
+// addSocketTo adds the flag that says who is asked.
+func (a *asking) addSocketTo(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&a.control, "control", "", "its control socket, a `PATH` ["+controlVariable+"] (default the only one in the runtime folder of this user, else "+serviceControl+")")
 }
 
 // client finds the cabrank that is meant. The error is one line, with the exit

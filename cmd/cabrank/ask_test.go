@@ -31,6 +31,8 @@ type scripted struct {
 	asked []string
 }
 
+func (s *scripted) Live() admin.Live { return admin.Live{} }
+
 func (s *scripted) Status() admin.Status { return s.status }
 
 func (s *scripted) Restart(ctx context.Context, r admin.RestartRequest, tell func(admin.Event)) error {

@@ -32,6 +32,8 @@ const (
 type Observer interface {
 	// Status returns what is known now. It must return at once.
 	Status() Status
+	// Live returns what is counted. It must return at once.
+	Live() Live
 }
 
 // Fleet is what can be asked for about workers and upstreams.
@@ -147,6 +149,7 @@ type control struct {
 func (c *control) routes() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /v1/status", c.status)
+	mux.HandleFunc("GET /v1/live", c.live)
 	mux.HandleFunc("GET /v1/events", c.watch)
 	mux.HandleFunc("POST /v1/restart", operation(c, "restart", c.Fleet.Restart))
 	mux.HandleFunc("POST /v1/drain", operation(c, "drain", c.Fleet.Drain))
@@ -159,6 +162,10 @@ func (c *control) routes() http.Handler {
 
 func (c *control) status(w http.ResponseWriter, _ *http.Request) {
 	writeJSON(w, http.StatusOK, c.Observer.Status())
+}
+
+func (c *control) live(w http.ResponseWriter, _ *http.Request) {
+	writeJSON(w, http.StatusOK, c.Observer.Live())
 }
 
 // watch sends everything that goes on from now until the client leaves.

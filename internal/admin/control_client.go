@@ -41,6 +41,9 @@ func NewClient(path string) *Client {
 	return c
 }
 
+// Path returns where the socket is.
+func (c *Client) Path() string { return c.path }
+
 func (c *Client) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	var dialer net.Dialer
 	conn, err := dialer.DialContext(ctx, "unix", c.path)

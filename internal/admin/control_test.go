@@ -17,11 +17,16 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cabrank/cabrank/internal/relay"
 	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // fakeStatus is an Observer.
 type fakeStatus Status
+
+func (fakeStatus) Live() Live {
+	return NewLive(relay.Stats{Refusals: map[string]uint64{"queue_full": 3}})
+}
 
 func (f fakeStatus) Status() Status { return Status(f) }
 

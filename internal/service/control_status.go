@@ -43,6 +43,13 @@ func (c controls) Status() admin.Status {
 	return status
 }
 
+// Live implements admin.Observer.
+func (c controls) Live() admin.Live {
+	live := admin.NewLive(c.s.relay.Stats())
+	live.Time, live.PID, live.Started = time.Now().UTC(), os.Getpid(), c.s.began.UTC()
+	return live
+}
+
 func upstreamStatus(u discover.Status) admin.UpstreamStatus {
 	entry := admin.UpstreamStatus{Address: u.Name, State: u.State.String(), Since: utc(u.Since), Reason: u.Reason}
 	// An upstream that is an address needs no word about where it comes from.

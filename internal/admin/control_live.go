@@ -1,0 +1,74 @@
+package admin
+
+import (
+	"slices"
+	"time"
+
+	"github.com/cabrank/cabrank/internal/relay"
+)
+
+// Live is the answer to GET /v1/live: what has been counted since the process began. Who asks
+// twice knows what happened in between.
+//
+// Names and units are as in Status. Counters never fall; they begin anew with another PID.
+type Live struct {
+	Time    time.Time `json:"time"`
+	PID     int       `json:"pid"`
+	Started time.Time `json:"started"`
+
+	Codes    map[string]uint64 `json:"codes"`    // finished calls by code, as in cabrank_calls_total
+	Methods  []LiveMethod      `json:"methods"`  // at most 201
+	Seconds  LiveTimes         `json:"seconds"`  // of finished calls, from their headers to their end
+	Waited   LiveTimes         `json:"waited"`   // for a slot
+	Refusals map[string]uint64 `json:"refusals"` // by reason, as in cabrank_refusals_total
+
+	Connections   int64 `json:"connections"` // of callers, now
+	BufferedBytes int64 `json:"buffered_bytes"`
+}
+
+// LiveMethod is what is counted of one method.
+type LiveMethod struct {
+	Method  string  `json:"method"`
+	Calls   uint64  `json:"calls"`
+	Failed  uint64  `json:"failed"`  // with another code than OK
+	Seconds float64 `json:"seconds"` // of all of them together
+}
+
+// LiveTimes are counts of durations: those up to each bound and above the one before, and behind
+// the last bound all longer ones. Bounds are seconds.
+type LiveTimes struct {
+	Bounds []float64 `json:"bounds"`
+	Counts []uint64  `json:"counts"`
+}
+
+// NewLive is what the statistics of the relay say.
+func NewLive(stats relay.Stats) Live {
+	live := Live{
+		Codes: map[string]uint64{}, Methods: []LiveMethod{}, Refusals: stats.Refusals,
+		Connections: stats.Connections, BufferedBytes: stats.Buffered,
+	}
+	for _, m := range stats.Methods {
+		one := LiveMethod{Method: m.Method, Seconds: m.Seconds.Sum}
+		for code, n := range m.Codes {
+			live.Codes[code] += n
+			if one.Calls += n; code != "OK" {
+				one.Failed += n
+			}
+		}
+		live.Methods = append(live.Methods, one)
+		live.Seconds.add(m.Seconds)
+		live.Waited.add(m.Wait)
+	}
+	return live
+}
+
+// add adds a histogram; all have the same bounds.
+func (t *LiveTimes) add(h relay.Histogram) {
+	if t.Counts == nil {
+		t.Bounds, t.Counts = h.Bounds, slices.Clone(h.Counts)
+		return
+	}
+	for i, n := range h.Counts {
+		t.Counts[i] += n
+	}
+}

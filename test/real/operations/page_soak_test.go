@@ -1,0 +1,79 @@
+//go:build soak
+
+package operations_test
+
+import (
+	"bufio"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/cabrank/cabrank/internal/demo/demopb"
+	"github.com/cabrank/cabrank/test/real/harness"
+)
+
+// killSeen bounds how late the page shows that a worker was killed; it looks once a second.
+const killSeen = 2 * time.Second
+
+// The live page in a browser of a phone's size: numbers move, a worker that is killed is seen in
+// time, and each button does what it says.
+func TestLivePage(t *testing.T) {
+	folder := filepath.Join(harness.Root(t), "test", "real", "operations", "browser")
+	harness.Built(t, filepath.Join(folder, "node_modules", "playwright-core", "index.js"), "scripts/install-deps.sh conformance")
+	control := filepath.Join(harness.ShortTempDir(t), "control")
+	c := harness.StartCabrank(t, "--control", control, "--workers", "2", "--", harness.CabrankBinary(t), "demo", "worker", "--work", "5ms")
+	c.WaitWorkers(2)
+	go func() {
+		greeter := demopb.NewGreeterClient(harness.Dial(t, c.Addr))
+		for t.Context().Err() == nil {
+			_, _ = greeter.SayHello(t.Context(), &demopb.HelloRequest{Name: "page"}) // some meet the worker that is killed
+		}
+	}()
+	served := harness.StartProcess(t, nil, harness.CabrankBinary(t), "page", "--control", control, "--port", "0")
+	served.Wait(harness.Patience, "the page's address", func() bool { return strings.Contains(served.Output(), "\n") })
+	cmd := exec.CommandContext(t.Context(), "node", filepath.Join(folder, "page.mjs"), harness.Browser(t), strings.TrimSpace(served.Output()))
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var complaint strings.Builder
+	cmd.Stderr = &complaint
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	said := map[string]string{}
+	for lines := bufio.NewScanner(out); lines.Scan(); {
+		line := lines.Text()
+		t.Log(line)
+		if line == "kill" {
+			c.KillPID(c.ReadyPIDs("worker-1")[0])
+			if _, err := in.Write([]byte("killed\n")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		at := strings.LastIndexAny(strings.TrimSuffix(line, " ms"), " ")
+		said[line[:max(at, 0)]] = strings.TrimSuffix(line[at+1:], " ms")
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Fatalf("%v\n%s", err, complaint.String())
+	}
+	if ms, err := strconv.Atoi(said["seen after"]); err != nil || time.Duration(ms)*time.Millisecond > killSeen {
+		t.Errorf("a worker that was killed was seen after %q ms, %v", said["seen after"], err)
+	}
+	if said["too wide by"] != "0" || said["faults"] != "[]" || said["events"] == "0" {
+		t.Errorf("the page: %v", said)
+	}
+	served.Signal(syscall.SIGTERM)
+	if code := served.ExitCode(harness.Patience); code != 0 {
+		t.Errorf("cabrank page ended with %d", code)
+	}
+	c.Stop()
+}
