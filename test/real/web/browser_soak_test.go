@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"path/filepath"
 	"testing"
 	"time"
@@ -30,20 +31,37 @@ type site struct {
 	said    chan string
 }
 
+// described is Work as protoc describes it.
+func described(t *testing.T) []byte {
+	t.Helper()
+	set := &descriptorpb.FileDescriptorSet{File: []*descriptorpb.FileDescriptorProto{protodesc.ToFileDescriptorProto(workpb.File_cabrank_example_v1_work_proto)}}
+	text, err := proto.Marshal(set)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+// descriptors is a file with that.
+func descriptors(t *testing.T) string {
+	t.Helper()
+	name := filepath.Join(t.TempDir(), "work.pb")
+	if err := os.WriteFile(name, described(t), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
+
 func newSite(t *testing.T) *site {
 	t.Helper()
 	page := filepath.Join(harness.Root(t), "test", "real", "web", "page")
 	harness.Built(t, filepath.Join(page, "node_modules", "grpc-web", "index.js"), "scripts/install-deps.sh conformance")
-	set := &descriptorpb.FileDescriptorSet{File: []*descriptorpb.FileDescriptorProto{protodesc.ToFileDescriptorProto(workpb.File_cabrank_example_v1_work_proto)}}
-	described, err := proto.Marshal(set)
-	if err != nil {
-		t.Fatal(err)
-	}
+	set := described(t)
 	s := &site{said: make(chan string, 100)}
 	mux := http.NewServeMux()
 	mux.Handle("GET /npm/", http.StripPrefix("/npm/", http.FileServer(http.Dir(filepath.Join(page, "node_modules")))))
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, r *http.Request) { http.ServeFile(w, r, filepath.Join(page, "page.html")) })
-	mux.HandleFunc("GET /work.pb", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(described) })
+	mux.HandleFunc("GET /work.pb", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(set) })
 	mux.HandleFunc("GET /address", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, s.address) })
 	mux.HandleFunc("POST /said", func(_ http.ResponseWriter, r *http.Request) {
 		text, _ := io.ReadAll(r.Body)
