@@ -12,12 +12,16 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/go-jose/go-jose/v4"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/descriptorpb"
 
 	"github.com/cabrank/cabrank/internal/door"
 	"github.com/cabrank/cabrank/internal/rank"
@@ -42,7 +46,7 @@ func (b bearers) Verify(authorization string) (relay.Pass, error) {
 // askedDoor is a relay on loopback that asks for tokens, with callers and a worker.
 type askedDoor struct {
 	url    string
-	web    map[string]*http.Client // who call by gRPC-Web
+	web    map[string]*http.Client // who call by the forms of the web
 	caller *testkit.Peer
 	accept func() *testkit.Peer
 	worker *testkit.Peer // nil: none has come yet
@@ -53,9 +57,12 @@ type askedDoor struct {
 func askAtDoor(t *testing.T, v *Verifier) *askedDoor {
 	t.Helper()
 	const soon = 30 * time.Second
-	doors := webdoors.New(webdoors.Options{Origins: func() door.Origins { return nil }, Schema: schema.New(schema.Options{}), Log: slog.New(slog.DiscardHandler)})
+	doors := webdoors.New(webdoors.Options{
+		Origins: func() door.Origins { return nil }, Schema: schema.New(schema.Options{Files: described(t)}),
+		MayRepeat: func(string) bool { return true }, Log: slog.New(slog.DiscardHandler),
+	})
 	other := func(head relay.Head) func(*relay.Exchange) {
-		if len(head.ContentType) == 0 {
+		if len(head.ContentType) == 0 && string(head.Method) == http.MethodPost {
 			return nil // passed on
 		}
 		return doors.Other(head)
@@ -102,24 +109,98 @@ func webCaller(t *testing.T, http2 bool) *http.Client {
 	return &http.Client{Transport: transport}
 }
 
-// askByWeb asks by gRPC-Web, and returns the trailers of the answer, which has no message.
-func (d *askedDoor) askByWeb(ctx context.Context, by *http.Client, token string) (string, error) {
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, d.url, http.NoBody)
+// described has the method that is called, which takes and answers nothing.
+func described(t *testing.T) *schema.Files {
+	t.Helper()
+	set, err := proto.Marshal(&descriptorpb.FileDescriptorSet{File: []*descriptorpb.FileDescriptorProto{{
+		Name: new("greeter.proto"), Package: new("test"), Syntax: new("proto3"),
+		MessageType: []*descriptorpb.DescriptorProto{{Name: new("Nothing")}},
+		Service: []*descriptorpb.ServiceDescriptorProto{{Name: new("Greeter"), Method: []*descriptorpb.MethodDescriptorProto{
+			{Name: new("Hello"), InputType: new(".test.Nothing"), OutputType: new(".test.Nothing")},
+		}}},
+	}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := filepath.Join(t.TempDir(), "greeter.pb")
+	if err := os.WriteFile(name, set, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	files, err := schema.ReadFiles([]string{name})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
+}
+
+// nothing is the message of all calls as gRPC has it.
+const nothing = "\x00\x00\x00\x00\x00"
+
+// webForm is a form in which a call is one request of HTTP. A message of nothing is the same in
+// its request and in its answer.
+type webForm struct{ name, verb, query, kind, message string }
+
+func webForms() []webForm {
+	return []webForm{
+		{"gRPC-Web", http.MethodPost, "", "application/grpc-web+proto", nothing},
+		{"Connect", http.MethodPost, "", "application/proto", ""},
+		{"Connect by GET", http.MethodGet, "?connect=v1&encoding=proto&message=", "", ""},
+		{"a stream of Connect", http.MethodPost, "", "application/connect+proto", nothing},
+		{"Connect in JSON", http.MethodPost, "", "application/json", "{}"},
+		{"a stream of Connect in JSON", http.MethodPost, "", "application/connect+json", "\x00\x00\x00\x00\x02{}"},
+	}
+}
+
+// framed reports whether an answer ends with a frame that tells how.
+func (f webForm) framed() bool { return len(f.message) >= len(nothing) }
+
+// ends is how an answer with a message ends, or one that says why there is none: by its
+// status and what stands behind the message.
+func (f webForm) ends(why string) string {
+	text, _ := json.Marshal(why)
+	refused := fmt.Sprintf(`{"code":"unauthenticated","message":%s}`, text)
+	switch {
+	case f.name == "gRPC-Web" && why == "":
+		return "200 grpc-status: 0\r\n"
+	case f.name == "gRPC-Web":
+		return "200 grpc-status: 16\r\ngrpc-message: " + why + "\r\n"
+	case f.framed() && why == "":
+		return "200 {}"
+	case f.framed():
+		return `200 {"error":` + refused + `}`
+	case why == "":
+		return "200 "
+	default:
+		return "401 " + refused
+	}
+}
+
+// askByWeb asks in a form, and returns how its answer ends.
+func (d *askedDoor) askByWeb(ctx context.Context, by *http.Client, f webForm, token string) (string, error) {
+	r, err := http.NewRequestWithContext(ctx, f.verb, d.url+f.query, strings.NewReader(f.message))
 	if err != nil {
 		return "", err
 	}
-	r.Header.Set("Content-Type", "application/grpc-web+proto")
+	if f.kind != "" {
+		r.Header.Set("Content-Type", f.kind)
+	}
 	r.Header.Set("Authorization", strings.TrimSpace("Bearer "+token))
 	answer, err := by.Do(r)
 	if err != nil {
 		return "", err
 	}
 	defer answer.Body.Close()
-	frame, err := io.ReadAll(answer.Body)
-	if err != nil || answer.StatusCode != http.StatusOK || len(frame) < 5 || frame[0] != 0x80 || int(binary.BigEndian.Uint32(frame[1:])) != len(frame)-5 {
-		return "", fmt.Errorf("%s, %q, %w", answer.Status, frame, err)
+	text, err := io.ReadAll(answer.Body)
+	if answer.StatusCode == http.StatusOK {
+		text = bytes.TrimPrefix(text, []byte(f.message))
 	}
-	return string(frame[5:]), nil
+	if f.framed() {
+		if len(text) < len(nothing) || text[0] < 2 || int(binary.BigEndian.Uint32(text[1:])) != len(text)-len(nothing) {
+			return "", fmt.Errorf("%s, %q, %w", answer.Status, text, err)
+		}
+		text = text[len(nothing):]
+	}
+	return fmt.Sprintf("%d %s", answer.StatusCode, text), err
 }
 
 func (d *askedDoor) ask(kind, token string) (stream uint32) {
@@ -146,9 +227,11 @@ func (d *askedDoor) wantRefused(t *testing.T, token string, why error) {
 		t.Errorf("HTTP: %s", got)
 	}
 	d.caller.WantDataBytes(stream, []byte(want+"\n"), testkit.End)
-	for name, by := range d.web {
-		if got, err := d.askByWeb(t.Context(), by, token); err != nil || got != "grpc-status: 16\r\ngrpc-message: "+want+"\r\n" {
-			t.Errorf("gRPC-Web over %s: %q, %v, want %s", name, got, err, want)
+	for version, by := range d.web {
+		for _, f := range webForms() {
+			if got, err := d.askByWeb(t.Context(), by, f, token); err != nil || got != f.ends(want) {
+				t.Errorf("%s over %s: %q, %v, want %s", f.name, version, got, err, want)
+			}
 		}
 	}
 }
@@ -158,34 +241,43 @@ func (d *askedDoor) wantServed(t *testing.T, token, user string) {
 	t.Helper()
 	for _, kind := range []string{"gRPC", "HTTP"} {
 		stream := d.ask(kind, token)
-		d.serve(t, kind, user)
+		d.serve(t, kind, user, testkit.End)
+		d.caller.WantHeaders(stream, testkit.NoEnd)
+		d.caller.WantDataBytes(stream, []byte(nothing), testkit.NoEnd)
 		d.caller.WantHeaders(stream, testkit.End)
 	}
-	for name, by := range d.web {
-		told := make(chan string, 1)
-		go func() { // ends with the answer
-			got, err := d.askByWeb(t.Context(), by, token)
-			told <- fmt.Sprint(got, err)
-		}()
-		d.serve(t, "gRPC-Web over "+name, user)
-		if got := <-told; got != "grpc-status: 0\r\n<nil>" {
-			t.Errorf("gRPC-Web over %s: %q", name, got)
+	for version, by := range d.web {
+		for _, f := range webForms() {
+			told := make(chan string, 1)
+			go func() { // ends with the answer
+				got, err := d.askByWeb(t.Context(), by, f, token)
+				told <- fmt.Sprint(got, err)
+			}()
+			d.serve(t, f.name+" over "+version, user, testkit.NoEnd)
+			if got := <-told; got != f.ends("")+"<nil>" {
+				t.Errorf("%s over %s: %q", f.name, version, got)
+			}
 		}
 	}
 }
 
-// serve has the worker answer its next call.
-func (d *askedDoor) serve(t *testing.T, kind, user string) {
+// serve has the worker answer its next call, which has a message unless its head ends it.
+func (d *askedDoor) serve(t *testing.T, kind, user string, end testkit.EndStream) {
 	t.Helper()
 	if d.worker == nil {
 		d.worker = d.accept()
 		d.worker.Greet()
 		d.worker.Skip(testkit.WindowUpdate)
 	}
-	if got := testkit.Value(d.worker.WantHeaders(d.taken, testkit.End), "x-cabrank-user"); got != user {
+	if got := testkit.Value(d.worker.WantHeaders(d.taken, end), "x-cabrank-user"); got != user {
 		t.Errorf("%s: the worker is told %s", kind, got)
 	}
-	d.worker.WriteHeaders(d.taken, testkit.End, ":status", "200", "grpc-status", "0")
+	if !end {
+		d.worker.WantDataBytes(d.taken, []byte(nothing), testkit.End)
+	}
+	d.worker.WriteHeaders(d.taken, testkit.NoEnd, ":status", "200", "content-type", "application/grpc")
+	d.worker.WriteData(d.taken, testkit.NoEnd, []byte(nothing))
+	d.worker.WriteHeaders(d.taken, testkit.End, "grpc-status", "0")
 	d.taken += 2
 }
 
