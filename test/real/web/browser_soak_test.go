@@ -111,17 +111,20 @@ func TestPagesCallWorkers(t *testing.T) {
 					config, _, _ := harness.WithTLS(t, "")
 					flags = append(flags, "--config", config)
 				}
-				c := harness.StartLangCabrankEnv(t, lang, []string{"CABRANK_WEB_ORIGINS=" + shop.URL}, flags...)
+				c := harness.StartLangCabrankEnv(t, lang, []string{"CABRANK_WEB_ORIGINS=" + shop.URL, "CABRANK_DESCRIPTORS=" + descriptors(t)}, flags...)
 				other.show(t, scheme+c.Addr)
-				other.wantSaid(t, "connect: Failed to fetch", "ended by ConnectError: [unknown] Failed to fetch")
+				other.wantSaid(t, "grpc-web: Failed to fetch", "ended by ConnectError: [unknown] Failed to fetch")
 				if n := c.Metric("cabrank_calls_total"); n != 0 {
 					t.Errorf("%v calls were made", n)
 				}
 				shop.show(t, scheme+c.Addr)
-				shop.wantSaid(t, "connect: io 1", "connect: count 1,2,3", "connect: fail 5 no café", "connect: meta 1 2", "connect: late 4",
-					"binary: io 2", "binary: fail 5 none", "text: io 2", "text: fail 5 none", "text: count 1,2,3,4")
+				for _, client := range []string{"grpc-web", "connect", "json"} {
+					shop.wantSaid(t, client+": io 1", client+": count 1,2,3", client+": fail 5 no café", client+": meta 1 2", client+": late 4")
+				}
+				shop.wantSaid(t, "binary: io 2", "binary: fail 5 none", "text: io 2", "text: fail 5 none", "text: count 1,2,3,4")
 				testkit.Eventually(t, harness.Patience, "all calls to be counted", func() bool {
-					return c.Metric("cabrank_door_calls_total", "door", "grpc-web", "code", "OK") == 6
+					ended := func(door string) float64 { return c.Metric("cabrank_door_calls_total", "door", door, "code", "OK") }
+					return ended("grpc-web") == 6 && ended("connect") == 6
 				})
 				c.Stop()
 			})
