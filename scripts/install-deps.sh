@@ -3,7 +3,7 @@
 # run takes a second or two and changes nothing.
 #
 #   scripts/install-deps.sh race      a C compiler, for the race detector
-#   scripts/install-deps.sh workers   Ruby, Python and Node with their gRPC; Redis; Prometheus; HAProxy, nginx, nghttpx; a browser; an emulator
+#   scripts/install-deps.sh workers   Ruby, Python and Node with their gRPC; Redis; Prometheus; HAProxy, nginx, nghttpx; a browser; an emulator; Connect's suite
 #   scripts/install-deps.sh autobahn  Autobahn's suite of WebSocket, which needs Python 2.7
 #   scripts/install-deps.sh conformance  Connect's suite, for what passes through; the clients that pages call with
 #   scripts/install-deps.sh bench     ghz, and the types of k6, to check the scripts of bench/ with
@@ -156,7 +156,7 @@ install_conformance() {
   [ -e "$dir/$version" ] && [ -e "$dir/service.pb" ] && return
   echo "install-deps: Connect's conformance suite $version into $dir"
   twice env GOBIN="$PWD/$dir" CGO_ENABLED=0 go install -trimpath connectrpc.com/conformance/cmd/{connectconformance,referenceserver,grpcserver}@$version
-  need ruby-grpc-tools command -v grpc_tools_ruby_protoc
+  need ruby-grpc-tools command -v grpc_tools_ruby_protoc; install_missing
   from=$(go env GOMODCACHE)/connectrpc.com/conformance@$version/proto
   mkdir -p "$dir/google/protobuf" # the compiler of that package has no files of protobuf itself
   echo 'syntax = "proto3"; package google.protobuf; message Any { string type_url = 1; bytes value = 2; }' >"$dir/google/protobuf/any.proto"
@@ -208,7 +208,7 @@ workers)
   install_node examples/node
   install_node examples/nestjs
   build_nestjs
-  build_echo
+  build_echo; install_conformance
   ;;
 autobahn)
   install_autobahn
