@@ -42,7 +42,7 @@ func passOn(w http.ResponseWriter, r *http.Request) {
 	}
 	writeHead(w, head)
 	write := func(p []byte) error { _, err := w.Write(p); return err }
-	if err := (webcall.Answer{Write: write, Flush: control.Flush}).Pass(call); !errors.Is(err, io.EOF) {
+	if err := (webcall.Answer{From: call, Flush: control.Flush}).Pass(write); !errors.Is(err, io.EOF) {
 		panic(http.ErrAbortHandler) //nolint:forbidigo // as net/http has an answer end that is not whole
 	}
 	for name, value := range call.Trailer().All() {

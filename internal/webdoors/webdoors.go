@@ -153,7 +153,7 @@ func (d *Doors) describe(ctx context.Context, path string) (connect.Method, erro
 	case err == nil:
 		return m, nil
 	case errors.Is(err, schema.ErrUndescribed):
-		return nil, &connect.UndescribedError{Text: err.Error()}
+		return nil, &connect.StatusError{Text: "cabrank: " + err.Error(), Undescribed: true}
 	case errors.Is(err, schema.ErrUnknown):
 		return nil, &connect.StatusError{Code: grpcwire.Unimplemented, Text: "cabrank: " + err.Error()}
 	case errors.Is(err, schema.ErrUnavailable):

@@ -2,11 +2,11 @@ package connect
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"runtime"
 	"strings"
 
-	"github.com/cabrank/cabrank/internal/grpcwire"
 	"github.com/cabrank/cabrank/internal/web/webcall"
 )
 
@@ -39,8 +39,7 @@ type Weigher interface {
 // Options of a Handler. All are required.
 type Options struct {
 	Open webcall.Opener
-	// Describe finds the method of a path for JSON. An error is an UndescribedError or a
-	// StatusError.
+	// Describe finds the method of a path for JSON. An error is a StatusError.
 	Describe func(ctx context.Context, path string) (Method, error)
 	// TakesOne reports whether a method is known to take one message.
 	TakesOne func(path string) bool
@@ -65,16 +64,14 @@ func New(o Options) *Handler { return &Handler{o, make(chan struct{}, runtime.GO
 type kind struct{ json, stream bool }
 
 func (k kind) contentType() string {
-	switch {
-	case k.json && k.stream:
-		return "application/connect+json"
-	case k.stream:
-		return "application/connect+proto"
-	case k.json:
-		return "application/json"
-	default:
-		return "application/proto"
+	name := "proto"
+	if k.json {
+		name = "json"
 	}
+	if k.stream {
+		name = "connect+" + name
+	}
+	return "application/" + name
 }
 
 // Speaks reports whether a request is one of Connect, by its method, its query and its content
@@ -86,50 +83,29 @@ func Speaks(method, query, contentType string) bool {
 
 func kindOf(contentType string) (k kind, ok bool) {
 	name, _, _ := strings.Cut(contentType, ";")
-	name = strings.ToLower(strings.TrimSpace(name))
-	for _, k := range [...]kind{{}, {json: true}, {stream: true}, {true, true}} {
-		if k.contentType() == name {
-			return k, true
-		}
-	}
-	return kind{}, false
+	name, ok = strings.CutPrefix(strings.ToLower(strings.TrimSpace(name)), "application/")
+	name, k.stream = strings.CutPrefix(name, "connect+")
+	k.json = name == "json"
+	return k, ok && (k.json || name == "proto")
 }
 
 // ServeHTTP implements http.Handler.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	k, _ := kindOf(r.Header.Get("Content-Type"))
-	c := &call{Handler: h, w: w, r: r, control: http.NewResponseController(w), kind: k}
-	if c.err = c.readFields(); c.err == nil && c.json {
-		c.err = c.describe()
+	c := &call{Handler: h, w: w, r: r, control: http.NewResponseController(w), path: r.URL.EscapedPath(), body: webcall.Body{From: r.Body, Length: r.ContentLength}}
+	if r.Method == http.MethodPost {
+		c.kind, _ = kindOf(r.Header.Get("Content-Type"))
 	}
-	switch {
-	case c.undescribed():
-		c.refuse()
-	case k.stream:
-		c.serveStream()
-	case r.Method == http.MethodGet && !h.options.MayGet(r.URL.EscapedPath()):
+	err := c.readFields()
+	switch why := (*StatusError)(nil); {
+	case errors.As(err, &why) && why.Undescribed:
+		w.Header().Set("Accept-Post", kind{stream: c.stream}.contentType())
+		http.Error(w, why.Text, http.StatusUnsupportedMediaType)
+	case err != nil:
+		c.end(nil, endOf(err, nil))
+	case r.Method == http.MethodGet && !h.options.MayGet(c.path):
 		w.Header().Set("Allow", http.MethodPost)
 		http.Error(w, "cabrank: this method may change something, and is not called by GET: see idempotent of methods", http.StatusMethodNotAllowed)
 	default:
-		c.serveUnary()
+		c.serve()
 	}
 }
-
-// StatusError is the status with which a request is answered of which no call is made.
-type StatusError struct {
-	Code grpcwire.Code
-	Text string
-}
-
-// Error implements error.
-func (e *StatusError) Error() string { return e.Text }
-
-func fail(code grpcwire.Code, text string) *StatusError {
-	return &StatusError{code, "cabrank: " + text}
-}
-
-// UndescribedError is that nobody has described a method, so that it cannot be called by JSON.
-type UndescribedError struct{ Text string }
-
-// Error implements error.
-func (e *UndescribedError) Error() string { return e.Text }

@@ -3,6 +3,9 @@ package connect
 import (
 	"encoding/base64"
 	"encoding/json"
+	"errors"
+	"io"
+	"strconv"
 	"strings"
 
 	spb "google.golang.org/genproto/googleapis/rpc/status"
@@ -11,6 +14,45 @@ import (
 	"github.com/cabrank/cabrank/internal/grpcwire"
 	"github.com/cabrank/cabrank/internal/web/webcall"
 )
+
+// StatusError is the status with which a request is answered of which no call is made, or that
+// has a fault.
+type StatusError struct {
+	Code        grpcwire.Code
+	Text        string
+	Undescribed bool // nobody has described the method, so that it cannot be called by JSON
+}
+
+// Error implements error.
+func (e *StatusError) Error() string { return e.Text }
+
+func fail(code grpcwire.Code, text string) *StatusError {
+	return &StatusError{Code: code, Text: "cabrank: " + text}
+}
+
+// endOf is how a call ends by an error of messages, or otherwise.
+func endOf(err error, otherwise *webcall.End) *webcall.End {
+	f := (*StatusError)(nil)
+	switch {
+	case errors.As(err, &f):
+	case errors.Is(err, grpcwire.ErrTooLong):
+		f = fail(grpcwire.ResourceExhausted, "a message is longer than "+strconv.Itoa(mostMessage>>20)+" MiB")
+	case errors.Is(err, grpcwire.ErrNoRoom):
+		f = fail(grpcwire.ResourceExhausted, "there is no memory for this message")
+	case errors.Is(err, grpcwire.ErrPrefixFlag):
+		f = fail(grpcwire.Internal, "a frame has an unknown flag")
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		f = fail(grpcwire.Internal, "a message is not whole")
+	default:
+		return otherwise
+	}
+	return &webcall.End{Code: f.Code, Message: f.Text}
+}
+
+// notWhole is how a call ends whose request breaks off.
+func notWhole() *webcall.End {
+	return &webcall.End{Code: grpcwire.InvalidArgument, Message: "cabrank: the request is not whole"}
+}
 
 // httpStatus is that of a unary answer with an error. Source: Connect Protocol Reference,
 // "Error Codes".
@@ -25,39 +67,27 @@ func httpStatus(code grpcwire.Code) int {
 
 // wireError is an error as callers are told. Source: Connect Protocol Reference, "Error Details".
 type wireError struct {
-	Code    string       `json:"code"`
-	Message string       `json:"message,omitempty"`
-	Details []wireDetail `json:"details,omitempty"`
+	Code    string              `json:"code"`
+	Message string              `json:"message,omitempty"`
+	Details []map[string]string `json:"details,omitempty"`
 }
 
-type wireDetail struct {
-	Type  string `json:"type"`
-	Value string `json:"value"`
-}
-
-// errorOf returns the error with which a call has ended.
-func errorOf(e *webcall.End) wireError {
-	w := wireError{Code: e.Code.InJSON(), Message: e.Message}
+// errorOf returns the error with which a call has ended. Details that cannot be read are left out.
+func errorOf(e *webcall.End) *wireError {
+	w, status := &wireError{Code: e.Code.InJSON(), Message: e.Message}, &spb.Status{}
 	for name, value := range e.Fields.All() {
-		if name == "grpc-status-details-bin" {
-			w.Details = detailsOf(value)
+		if name != "grpc-status-details-bin" {
+			continue
+		}
+		if raw, err := base64.RawStdEncoding.DecodeString(strings.TrimRight(value, "=")); err != nil || proto.Unmarshal(raw, status) != nil {
+			break
+		}
+		for _, d := range status.GetDetails() {
+			kind := d.GetTypeUrl()[strings.LastIndexByte(d.GetTypeUrl(), '/')+1:]
+			w.Details = append(w.Details, map[string]string{"type": kind, "value": base64.RawStdEncoding.EncodeToString(d.GetValue())})
 		}
 	}
 	return w
-}
-
-// detailsOf reads the details of a status. Those that cannot be read are left out.
-func detailsOf(value string) (details []wireDetail) {
-	raw, err := base64.RawStdEncoding.DecodeString(strings.TrimRight(value, "="))
-	status := &spb.Status{}
-	if err != nil || proto.Unmarshal(raw, status) != nil {
-		return nil
-	}
-	for _, d := range status.GetDetails() {
-		name := d.GetTypeUrl()[strings.LastIndexByte(d.GetTypeUrl(), '/')+1:]
-		details = append(details, wireDetail{name, base64.RawStdEncoding.EncodeToString(d.GetValue())})
-	}
-	return details
 }
 
 // encode returns a value as JSON. Those here always have one.

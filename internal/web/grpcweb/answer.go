@@ -27,7 +27,7 @@ func (a *answer) pass(call webcall.Call, body *webcall.Body) {
 	head, ended := webcall.Begin(call, body)
 	if ended == nil {
 		a.begin(head)
-		err := webcall.Answer{Write: a.write, Flush: a.control.Flush}.Pass(call)
+		err := webcall.Answer{From: call, Flush: a.control.Flush}.Pass(a.write)
 		ended = webcall.Finish(call, body, errors.Is(err, io.EOF))
 	} else {
 		a.start()

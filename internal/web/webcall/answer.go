@@ -1,8 +1,9 @@
 package webcall
 
-// Answer is where an answer goes.
+// Answer reads the answer of a call, and has what was written of it leave where nothing more is
+// there yet.
 type Answer struct {
-	Write func(p []byte) error
+	From  Receiver
 	Flush func() error
 }
 
@@ -10,18 +11,25 @@ type Answer struct {
 // on which little comes holds no more than that while it waits.
 const smallPiece = 1 << 10
 
-// Pass hands an answer over as it comes, with a flush where nothing more is there yet.
+// Read implements io.Reader.
+func (a Answer) Read(p []byte) (int, error) {
+	if a.From.Waits() {
+		if err := a.Flush(); err != nil {
+			return 0, err
+		}
+	}
+	return a.From.Read(p)
+}
+
+// Pass hands the answer over as it comes.
 //
 // Errors: io.EOF when all has come; otherwise why not.
-func (a Answer) Pass(from Receiver) error {
+func (a Answer) Pass(write func(p []byte) error) error {
 	piece := make([]byte, smallPiece)
 	for {
-		if err := a.Wait(from); err != nil {
-			return err
-		}
-		n, err := from.Read(piece)
+		n, err := a.Read(piece)
 		if n > 0 {
-			if gone := a.Write(piece[:n]); gone != nil {
+			if gone := write(piece[:n]); gone != nil {
 				return gone
 			}
 		}
@@ -32,12 +40,4 @@ func (a Answer) Pass(from Receiver) error {
 			return err
 		}
 	}
-}
-
-// Wait flushes what was written if nothing more is there yet.
-func (a Answer) Wait(from Receiver) error {
-	if from.Waits() {
-		return a.Flush()
-	}
-	return nil
 }
