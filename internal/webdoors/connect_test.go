@@ -31,9 +31,15 @@ type says struct {
 // ask sends one request over HTTP/1 or HTTP/2.
 func ask(t testing.TB, h *house, http2 bool, method, path string, body []byte, fields ...string) says {
 	t.Helper()
+	return askFrom(t, h, http2, method, path, bytes.NewReader(body), fields...)
+}
+
+// askFrom sends one whose length is not known before, unless it is that of bytes.
+func askFrom(t testing.TB, h *house, http2 bool, method, path string, body io.Reader, fields ...string) says {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), soon)
 	defer cancel()
-	r, err := http.NewRequestWithContext(ctx, method, "http://"+h.addr+path, bytes.NewReader(body))
+	r, err := http.NewRequestWithContext(ctx, method, "http://"+h.addr+path, body)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -163,23 +169,24 @@ func TestConnectStreams(t *testing.T) {
 	}
 }
 
+func zipped(text []byte) []byte {
+	b := &bytes.Buffer{}
+	w := gzip.NewWriter(b)
+	_, _ = w.Write(text)
+	_ = w.Close()
+	return b.Bytes()
+}
+
 // What is compressed by gzip is measured before it is read.
 func TestConnectCompression(t *testing.T) {
 	h := newHouse(t, nil)
-	zip := func(text string) []byte {
-		b := &bytes.Buffer{}
-		w := gzip.NewWriter(b)
-		_, _ = io.WriteString(w, text)
-		_ = w.Close()
-		return b.Bytes()
-	}
 	for name, c := range map[string]struct {
 		body   []byte
 		status int
 		want   string
 	}{
-		"a message": {zip(`{"millis":0}`), 200, `{"millis":0,"worker":"w"}`},
-		"a bomb":    {zip(strings.Repeat(" ", 10<<20)), 429, `{"code":"resource_exhausted","message":"cabrank: a message is longer than 4 MiB"}`},
+		"a message": {zipped([]byte(`{"millis":0}`)), 200, `{"millis":0,"worker":"w"}`},
+		"a bomb":    {zipped(bytes.Repeat([]byte(" "), 10<<20)), 429, `{"code":"resource_exhausted","message":"cabrank: a message is longer than 4 MiB"}`},
 		"no gzip":   {[]byte("{}"), 400, `{"code":"invalid_argument","message":"cabrank: the message is not what gzip writes"}`},
 	} {
 		if got := ask(t, h, false, "POST", work+"Io", c.body, "Content-Type", jsonType, "Content-Encoding", "gzip"); got.status != c.status || got.body != c.want {

@@ -3,6 +3,7 @@ package webdoors_test
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/binary"
@@ -67,6 +68,7 @@ func TestHostileRequests(t *testing.T) {
 		"an odd number of it":   {textHead + "Content-Length: 13\r\n\r\n" + base64.StdEncoding.EncodeToString([]byte(countOne)) + "A" + whole, []string{"200 3", "200 0", "404"}},
 		"a head of 100 KB":      {countHead + "X-Long: " + strings.Repeat("x", 100<<10) + "\r\nContent-Length: 7\r\n\r\n" + countOne, []string{"431"}},
 		"a path of 100 KB":      {"POST /" + strings.Repeat("x", 100<<10) + " HTTP/1.1\r\nHost: x\r\n\r\n", []string{"431"}},
+		"a GET of 100 KB":       {"GET " + work + "Io?encoding=json&message=" + strings.Repeat("x", 100<<10) + " HTTP/1.1\r\nHost: x\r\n\r\n", []string{"431"}},
 		"a path that is none":   {"POST a.B/C HTTP/1.1\r\nHost: x\r\nContent-Type: application/grpc-web\r\n\r\n", []string{"400"}},
 		"an upgrade":            {countHead + "Connection: Upgrade\r\nUpgrade: h2c\r\nContent-Length: 7\r\n\r\n" + countOne + whole, []string{"200 0", "200 0", "404"}},
 	} {
@@ -209,22 +211,95 @@ func TestHalfAFrameAndSilence(t *testing.T) {
 	}
 }
 
-// A head of 100 KB over HTTP/2 is refused, and its connection goes on.
+// A head of 100 KB over HTTP/2 is refused, be it by a field or by the message of a GET, and its
+// connection goes on.
 func TestLargeHeadOverHTTP2(t *testing.T) {
 	h := newHouse(t, nil)
-	for _, f := range []form{{http2: true}, {true, true}} {
-		client := f.client(t)
+	for _, query := range []bool{false, true} {
+		f, client := form{http2: true}, form{http2: true}.client(t)
 		ctx, cancel := context.WithTimeout(t.Context(), soon)
-		response, err := client.Do(f.request(ctx, t, h, "Count", []proto.Message{&workpb.CountRequest{To: 1}}, "X-Long", strings.Repeat("x", 100<<10)))
+		r := f.request(ctx, t, h, "Count", []proto.Message{&workpb.CountRequest{To: 1}})
+		if query {
+			r.Method, r.Body, r.ContentLength = http.MethodGet, nil, 0
+			r.URL.RawQuery = "encoding=json&message=" + strings.Repeat("x", 100<<10)
+		} else {
+			r.Header.Set("X-Long", strings.Repeat("x", 100<<10))
+		}
+		response, err := client.Do(r)
 		if err == nil {
 			response.Body.Close()
 			if response.StatusCode != http.StatusRequestHeaderFieldsTooLarge {
-				t.Errorf("%v: %s", f, response.Status)
+				t.Errorf("a query %t: %s", query, response.Status)
 			}
 		}
 		cancel()
-		if a := f.call(t, client, h, "Count", &workpb.CountRequest{To: 1}); a.told("grpc-status") != "0" {
-			t.Errorf("%v: %v", f, a.trailers)
+		h.wantGood(t, client)
+	}
+}
+
+// Connect's bad requests have its errors, over both versions, and a good caller is served beside
+// each: what lies, has half a frame or an unknown compression, and what is longer than 4 MiB in
+// any encoding. Of a bomb not 1 MiB is held.
+func TestBadRequestsByConnect(t *testing.T) {
+	const inStream, size, bomb = "application/connect+", 4<<20 + 64<<10, 10 << 20
+	long := bytes.Repeat([]byte(" "), size)
+	for name, c := range map[string]struct {
+		kind, field string // which says how it is compressed
+		body        []byte
+		status      int
+		code        string
+		mostHeld    int64
+	}{
+		"an unknown compression":           {protoType, "Content-Encoding: br", nil, 501, "unimplemented", size},
+		"an unknown compression in JSON":   {jsonType, "Content-Encoding: br", nil, 501, "unimplemented", size},
+		"an unknown compression, a stream": {inStream + "proto", "Connect-Content-Encoding: br", nil, 200, "unimplemented", size},
+		"a message that lies":              {inStream + "proto", "", []byte("\x00\x00\x00\x01\x00abc"), 200, "internal", size},
+		"a message that lies in JSON":      {inStream + "json", "", []byte("\x00\x00\x00\x01\x00abc"), 200, "internal", size},
+		"half a frame":                     {inStream + "proto", "", []byte("\x00\x00"), 200, "internal", size},
+		"half a frame in JSON":             {inStream + "json", "", []byte("\x00\x00"), 200, "internal", size},
+		"a long message":                   {protoType, "", long, 429, "resource_exhausted", 2 * size},
+		"a long message in JSON":           {jsonType, "", long, 429, "resource_exhausted", 2 * size},
+		"a long message, a stream":         {inStream + "proto", "", frames(0, long), 200, "resource_exhausted", 2 * size},
+		"a long message, a stream in JSON": {inStream + "json", "", frames(0, long), 200, "resource_exhausted", 2 * size},
+		"a bomb":                           {protoType, "Content-Encoding: gzip", zipped(make([]byte, bomb)), 429, "resource_exhausted", 1 << 20},
+		"a bomb in JSON":                   {jsonType, "Content-Encoding: gzip", zipped(make([]byte, bomb)), 429, "resource_exhausted", 1 << 20},
+		"a bomb, a stream":                 {inStream + "proto", "Connect-Content-Encoding: gzip", frames(1, zipped(make([]byte, bomb))), 200, "resource_exhausted", 1 << 20},
+		"a bomb, a stream in JSON":         {inStream + "json", "Connect-Content-Encoding: gzip", frames(1, zipped(make([]byte, bomb))), 200, "resource_exhausted", 1 << 20},
+	} {
+		for _, http2 := range []bool{false, true} {
+			t.Run(fmt.Sprint(name, ", HTTP/2 ", http2), func(t *testing.T) {
+				h := newHouse(t, nil)
+				field, value, _ := strings.Cut(cmp.Or(c.field, "X-None: 1"), ": ")
+				for _, body := range []io.Reader{bytes.NewReader(c.body), io.MultiReader(bytes.NewReader(c.body))} { // of a length that is known, or not
+					most, watched := h.watchBuffered()
+					got := askFrom(t, h, http2, http.MethodPost, work+"Sum", body, "Content-Type", c.kind, field, value)
+					h.wantGood(t, form{}.client(t))
+					watched()
+					if n := most.Load(); got.status != c.status || !strings.Contains(got.body, `"code":"`+c.code+`"`) || n > c.mostHeld {
+						t.Errorf("%+v, %d bytes were held", got, n)
+					}
+				}
+			})
+		}
+	}
+}
+
+// As by gRPC-Web, who begins a message by Connect and is silent then is answered by the deadline.
+func TestHalfAMessageAndSilenceByConnect(t *testing.T) {
+	h := newHouse(t, nil)
+	ended := int64(0)
+	for _, http2 := range []bool{false, true} {
+		for kind, status := range map[string]int{protoType: 504, jsonType: 504, "application/connect+proto": 200, "application/connect+json": 200} {
+			reader, writer := io.Pipe()
+			go func() { _, _ = io.WriteString(writer, "\x00\x00\x00") }() // ends with the request
+			got := askFrom(t, h, http2, http.MethodPost, work+"Sum", reader, "Content-Type", kind, "Connect-Timeout-Ms", "200")
+			if got.status != status || !strings.Contains(got.body, `"code":"deadline_exceeded"`) {
+				t.Errorf("%s, HTTP/2 %t: %+v", kind, http2, got)
+			}
+			h.wantGood(t, form{}.client(t))
+			writer.Close()
+			ended++
+			testkit.Eventually(t, soon, "no call to be left", func() bool { return h.Stats().Doors["connect"]["DEADLINE_EXCEEDED"] == uint64(ended) })
 		}
 	}
 }
