@@ -16,26 +16,23 @@ import (
 
 // answer writes the answer to a request.
 type answer struct {
-	w       http.ResponseWriter
-	control *http.ResponseController
-	codec   string // as its caller has named it
-	text    bool
+	w     http.ResponseWriter
+	codec string // as its caller has named it
+	text  bool
 }
 
 // pass hands the answer of a call over as it comes.
 func (a *answer) pass(call webcall.Call, body *webcall.Body) {
 	head, ended := webcall.Begin(call, body)
+	a.begin(head)
 	if ended == nil {
-		a.begin(head)
-		err := webcall.Answer{From: call, Flush: a.control.Flush}.Pass(a.write)
+		err := webcall.Answer{From: call, Flush: http.NewResponseController(a.w).Flush}.Pass(a.write)
 		ended = webcall.Finish(call, body, errors.Is(err, io.EOF))
-	} else {
-		a.start()
 	}
 	a.end(ended)
 }
 
-// begin writes the head of an answer with what a worker has put there.
+// begin writes the head of an answer with what a worker has put there, if there was one.
 func (a *answer) begin(fields h2.Fields) {
 	header := a.w.Header()
 	for name, value := range fields.All() {
@@ -49,16 +46,11 @@ func (a *answer) begin(fields h2.Fields) {
 			header.Add(name, value)
 		}
 	}
-	a.start()
-}
-
-// start writes the head.
-func (a *answer) start() {
 	kind := binaryType
 	if a.text {
 		kind = textType
 	}
-	a.w.Header().Set("Content-Type", kind+a.codec)
+	header.Set("Content-Type", kind+a.codec)
 	a.w.WriteHeader(http.StatusOK)
 }
 
@@ -73,7 +65,7 @@ func (a *answer) write(p []byte) error {
 
 // fail answers a request of which no call was made.
 func (a *answer) fail(code grpcwire.Code, why error) {
-	a.start()
+	a.begin(nil)
 	a.end(&webcall.End{Code: code, Message: "cabrank: " + why.Error()})
 }
 

@@ -42,19 +42,15 @@ func codecOf(contentType string) (codec string, text, ok bool) {
 // Concurrency: immutable.
 type Handler struct{ Open webcall.Opener }
 
-// ServeHTTP implements http.Handler.
+// ServeHTTP implements http.Handler, for requests that Speaks knows.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	codec, text, ok := codecOf(r.Header.Get("Content-Type"))
-	switch {
-	case r.Method != http.MethodPost:
+	if r.Method != http.MethodPost {
 		w.Header().Set("Allow", http.MethodPost)
 		http.Error(w, "cabrank: a call by gRPC-Web is a POST request", http.StatusMethodNotAllowed)
 		return
-	case !ok:
-		http.Error(w, "cabrank: the content type is not one of gRPC-Web", http.StatusUnsupportedMediaType)
-		return
 	}
-	a := answer{w: w, control: http.NewResponseController(w), codec: codec, text: text}
+	codec, text, _ := codecOf(r.Header.Get("Content-Type"))
+	a := answer{w, codec, text}
 	body := webcall.Body{From: r.Body, Length: r.ContentLength}
 	if text {
 		body.From = &textReader{from: r.Body}
@@ -72,8 +68,8 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer call.Close()
 	defer context.AfterFunc(r.Context(), call.Cancel)()
 	if !body.Ended {
-		_ = a.control.EnableFullDuplex() // HTTP/2 knows nothing else
-		go body.Send(call)               // ends with the body, or behind this request
+		_ = http.NewResponseController(w).EnableFullDuplex() // HTTP/2 knows nothing else
+		go body.Send(call)                                   // ends with the body, or behind this request
 	}
 	a.pass(call, &body)
 }
