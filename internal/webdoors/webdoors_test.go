@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -200,20 +201,54 @@ func TestWhatWorkersAreTold(t *testing.T) {
 	}
 }
 
-// What cabrank itself answers has the form of the door.
+// What cabrank itself answers has the form of the door: of a rate limit, of a queue that is
+// full, and of one in which no slot was free in time.
 func TestOwnAnswers(t *testing.T) {
-	for _, f := range forms() {
-		h := newHouse(t, nil, func(o *relay.Options) { o.Keys.Rate, o.Keys.Burst = 0.001, 1 })
-		client := f.client(t)
-		f.call(t, client, h, "Count", &workpb.CountRequest{})
-		a := f.call(t, client, h, "Count", &workpb.CountRequest{})
-		kind := "application/grpc-web+proto"
-		if f.text {
-			kind = "application/grpc-web-text+proto"
+	for says, change := range map[string]func(*relay.Options){
+		"rate limit":           func(o *relay.Options) { o.Keys.Rate, o.Keys.Burst = 0.001, 4 },
+		"queue full":           func(o *relay.Options) { o.QueueLength = 1 },
+		"no free slot in time": func(o *relay.Options) { o.QueueTimeout = 50 * time.Millisecond },
+	} {
+		h := newHouse(t, nil, change)
+		ask(t, h, true, http.MethodPost, work+"Io", []byte("{}"), "Content-Type", jsonType) // its method is described now
+		<-h.seen
+		var busy sync.WaitGroup
+		for range 3 { // two run, one waits
+			client := form{}.client(t)
+			busy.Go(func() { form{}.call(t, client, h, "Io", &workpb.IoRequest{Millis: 1}) })
 		}
-		if a.StatusCode != http.StatusOK || a.Header.Get("Content-Type") != kind || a.told("grpc-status") != "8" || a.told("grpc-message") != "cabrank: rate limit" {
-			t.Errorf("%v: %d %v %v", f, a.StatusCode, a.Header, a.trailers)
+		testkit.Eventually(t, soon, "two calls to run", func() bool { return len(h.seen) == 2 })
+		testkit.Eventually(t, soon, "one to wait", func() bool { return h.Load().Waiting == 1 || says == "no free slot in time" })
+		for _, f := range forms() {
+			a := f.call(t, f.client(t), h, "Count", &workpb.CountRequest{})
+			kind := "application/grpc-web+proto"
+			if f.text {
+				kind = "application/grpc-web-text+proto"
+			}
+			if a.StatusCode != http.StatusOK || a.Header.Get("Content-Type") != kind || a.told("grpc-status") != "8" || a.told("grpc-message") != "cabrank: "+says {
+				t.Errorf("%s, %v: %d %v %v", says, f, a.StatusCode, a.Header, a.trailers)
+			}
 		}
+		refused := `{"code":"resource_exhausted","message":"cabrank: ` + says + `"}`
+		end := string(frames(2, []byte(`{"error":`+refused+`}`)))
+		for _, http2 := range []bool{false, true} {
+			for kind, c := range map[string]struct {
+				body []byte
+				want [3]any
+			}{
+				protoType:                   {nil, [3]any{429, jsonType, refused}},
+				jsonType:                    {[]byte("{}"), [3]any{429, jsonType, refused}},
+				"application/connect+proto": {frames(0, nil), [3]any{200, "application/connect+proto", end}},
+				"application/connect+json":  {frames(0, []byte("{}")), [3]any{200, "application/connect+json", end}},
+			} {
+				got := ask(t, h, http2, http.MethodPost, work+"Count", c.body, "Content-Type", kind)
+				if ([3]any{got.status, got.header.Get("Content-Type"), got.body}) != c.want {
+					t.Errorf("%s, %s, HTTP/2 %t: %+v", says, kind, http2, got)
+				}
+			}
+		}
+		close(h.release)
+		busy.Wait()
 	}
 }
 
