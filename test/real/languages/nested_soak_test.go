@@ -12,8 +12,9 @@ import (
 	"github.com/cabrank/cabrank/test/real/harness"
 )
 
-// 10,000 calls each (R1).
-func TestSoakNestedRefusalsRunOnce(t *testing.T) {
+// A call that may have run is never sent again because of what the answer says: not
+// when a handler passes on the words by which a worker refuses calls (R1).
+func TestNestedRefusalsRunOnce(t *testing.T) {
 	for _, lang := range []string{"ruby", "python"} {
 		for _, inFlight := range []int{2 * nestedSlots, 4 * nestedSlots} {
 			t.Run(fmt.Sprintf("%s, %d in flight", lang, inFlight), func(t *testing.T) {
