@@ -40,7 +40,7 @@ func TestFloodOfHTTP1(t *testing.T) {
 			kib, threads, files := harness.RSSKiB(t, c.PID), c.Metric("go_goroutines"), c.Metric("process_open_fds")
 			caller := startSteady(t, good)
 			conns := floodHTTP1(t, c.Addr, opening, places/2)
-			caller.wantMore(50)
+			caller.WaitMore(50)
 			grown := harness.RSSKiB(t, c.PID) - kib
 			there := c.Metric("cabrank_connections")
 			t.Logf("%d came, %v are there, %.1f KiB each", len(conns), there, float64(grown)/there)
@@ -50,8 +50,8 @@ func TestFloodOfHTTP1(t *testing.T) {
 			if grown > most*guestBytes {
 				t.Errorf("it took %d KiB", grown)
 			}
-			caller.wantMore(50)
-			caller.stop()
+			caller.WaitMore(50)
+			caller.WantNoFailure()
 			for _, conn := range conns {
 				conn.Close()
 			}

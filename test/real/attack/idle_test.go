@@ -3,8 +3,7 @@
 package attack_test
 
 import (
-	"sync"
-	"sync/atomic"
+	"context"
 	"testing"
 	"time"
 
@@ -33,7 +32,7 @@ func TestIdleConnections(t *testing.T) {
 	caller := startSteady(t, good)
 	idle := harness.GatherCrowd(t, c)
 	n := len(idle.Conns)
-	caller.wantMore(100)
+	caller.WaitMore(100)
 	testkit.Eventually(t, harness.Patience, "the crowd's buffers to come back", func() bool {
 		return c.Metric("cabrank_buffered_bytes") <= buffered
 	})
@@ -44,8 +43,8 @@ func TestIdleConnections(t *testing.T) {
 	}
 
 	idle.Leave()
-	caller.wantMore(100)
-	caller.stop()
+	caller.WaitMore(100)
+	caller.WantNoFailure()
 	testkit.Eventually(t, harness.Patience, "buffers, files and goroutines to be those of before", func() bool {
 		return c.Metric("cabrank_buffered_bytes") <= buffered && c.Metric("process_open_fds") <= files+5 &&
 			c.Metric("go_goroutines") <= threads+5
@@ -63,47 +62,11 @@ func TestIdleConnections(t *testing.T) {
 	}
 }
 
-// steady is a caller that makes one call after the other; each that fails fails
-// the test.
-type steady struct {
-	t       *testing.T
-	served  atomic.Int64
-	running sync.WaitGroup
-	quit    func()
-}
-
-func startSteady(t *testing.T, greeter demopb.GreeterClient) *steady {
+// startSteady starts a caller that makes one call after the other.
+func startSteady(t *testing.T, greeter demopb.GreeterClient) *harness.Loop {
 	t.Helper()
-	stop := make(chan struct{})
-	s := &steady{t: t, quit: sync.OnceFunc(func() { close(stop) })}
-	s.running.Go(func() {
-		pause := time.NewTicker(steadyPause)
-		defer pause.Stop()
-		for {
-			select {
-			case <-stop:
-				return
-			case <-pause.C:
-			}
-			if err := greet(t, greeter); err != nil {
-				t.Errorf("after %d calls: %v", s.served.Load(), err)
-				return
-			}
-			s.served.Add(1)
-		}
+	return harness.StartLoop(t, 1, func(context.Context) error {
+		<-time.After(steadyPause)
+		return greet(t, greeter)
 	})
-	t.Cleanup(s.stop)
-	return s
-}
-
-// wantMore waits for so many calls more.
-func (s *steady) wantMore(calls int64) {
-	s.t.Helper()
-	want := s.served.Load() + calls
-	testkit.Eventually(s.t, harness.Patience, "calls beside the crowd", func() bool { return s.served.Load() >= want })
-}
-
-func (s *steady) stop() {
-	s.quit()
-	s.running.Wait()
 }

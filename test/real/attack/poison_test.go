@@ -75,7 +75,7 @@ func poisonWorker(t *testing.T, lang string, poisons []poison) {
 	c.WaitReady(harness.LangBound)
 	for _, p := range poisons {
 		said := worker.GoAways()
-		loop := harness.StartLoop(t, workpb.NewWorkClient(harness.Dial(t, c.Addr)), []harness.LoopCall{ioOnce, ioOnce})
+		loop := harness.StartLoop(t, 2, harness.Working(workpb.NewWorkClient(harness.Dial(t, c.Addr)), ioOnce))
 		p.drink(t, c.Addr)
 		if failed, _ := loop.Stop(); len(failed) > 0 {
 			t.Errorf("%s: calls beside it failed: %v", p.name, failed)

@@ -31,10 +31,10 @@ func CancelStorm(t testing.TB, lasts time.Duration) {
 	began := time.Now()
 	var calm []*Loop
 	for range stormCallers {
-		calm = append(calm, StartLoop(t, workpb.NewWorkClient(Dial(t, door.Addr)), []LoopCall{CallCPUOnce}))
+		calm = append(calm, StartLoop(t, 1, Working(workpb.NewWorkClient(Dial(t, door.Addr)), CallCPUOnce)))
 	}
 	for range stormStreams { // so that connections that rest have a long call
-		calm = append(calm, StartLoop(t, workpb.NewWorkClient(Dial(t, door.Addr)), []LoopCall{StreamOnce}))
+		calm = append(calm, StartLoop(t, 1, Working(workpb.NewWorkClient(Dial(t, door.Addr)), StreamOnce)))
 	}
 	storm(ctx, t, door.Addr)
 	beside := 0

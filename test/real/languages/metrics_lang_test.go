@@ -104,8 +104,7 @@ func startCounted(t *testing.T, w counted) *merged {
 }
 
 func (m *merged) load() *harness.Loop {
-	calls := slices.Repeat([]harness.LoopCall{harness.CallCPUOnce}, 6)
-	return harness.StartLoop(m.T, workpb.NewWorkClient(harness.Dial(m.T, m.Addr)), calls)
+	return harness.StartLoop(m.T, 6, harness.Working(workpb.NewWorkClient(harness.Dial(m.T, m.Addr)), harness.CallCPUOnce))
 }
 
 // watch looks at the page until something has been done, and once more.

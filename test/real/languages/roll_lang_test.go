@@ -19,16 +19,15 @@ func TestRollsLoseNoCallInAnyLanguage(t *testing.T) {
 			socket := filepath.Join(t.TempDir(), "control.sock")
 			c := harness.StartLangCabrank(t, lang, "--workers", "2", "--min-ready", "2", "--transport", "unix", "--control", socket)
 			op := harness.NewOperator(t, socket)
-			load := startLoop(t, c.Addr)
+			client := workpb.NewWorkClient(harness.Dial(t, c.Addr))
+			short := harness.Working(client, harness.CallCPUOnce)
+			load := harness.StartLoop(t, 1, short, short, short, harness.Working(client, harness.StreamOnce))
 			for range 2 {
 				if err := op.Run(2*harness.LangBound, "restart"); err != nil {
 					t.Fatal(err)
 				}
 			}
-			failed, calls := load.Stop()
-			if len(failed) > 0 || calls == 0 {
-				t.Errorf("of %d calls and streams failed: %v", calls, failed)
-			}
+			load.WantNoFailure()
 			state, err := op.Status()
 			if err != nil {
 				t.Fatal(err)
@@ -39,11 +38,4 @@ func TestRollsLoseNoCallInAnyLanguage(t *testing.T) {
 			c.Stop()
 		})
 	}
-}
-
-// startLoop starts three callers of short calls and one of streams.
-func startLoop(t *testing.T, addr string) *harness.Loop {
-	t.Helper()
-	client := workpb.NewWorkClient(harness.Dial(t, addr))
-	return harness.StartLoop(t, client, []harness.LoopCall{harness.CallCPUOnce, harness.CallCPUOnce, harness.CallCPUOnce, harness.StreamOnce})
 }

@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -76,31 +75,19 @@ func TestChangesUnderLoadOverTLS(t *testing.T) {
 		[]string{"--config", config, "--transport", "unix", "--workers", "1", "--slots", "8", "--"}, harness.FaultWorker(t))...)
 	m.WaitReady(harness.Patience)
 	upload := strings.Repeat("x", 200_000)
-	ctx, cancel := context.WithCancel(t.Context())
-	var calls atomic.Int64
-	done := make(chan error, 6)
-	for i := range cap(done) {
+	var calls []harness.LoopCall
+	for i := range 6 {
 		conn := harness.DialTLS(t, m.Addr, trust)
-		go func() { // ends with ctx
-			for err := error(nil); ctx.Err() == nil && err == nil; calls.Add(1) {
-				if i%3 == 0 {
-					err = harness.Upload(t.Context(), conn, upload)
-				} else {
-					_, err = workpb.NewWorkClient(conn).Io(t.Context(), &workpb.IoRequest{Millis: 5})
-				}
-				if err != nil {
-					done <- err
-					return
-				}
+		calls = append(calls, func(ctx context.Context) error {
+			if i%3 == 0 {
+				return harness.Upload(ctx, conn, upload)
 			}
-			done <- nil
-		}()
+			_, err := workpb.NewWorkClient(conn).Io(ctx, &workpb.IoRequest{Millis: 5})
+			return err
+		})
 	}
-	more := func() { // calls go on
-		from := calls.Load()
-		testkit.Eventually(t, harness.Patience, "more calls", func() bool { return calls.Load() > from+200 })
-	}
-	more()
+	load := harness.StartLoop(t, 1, calls...)
+	load.WaitMore(200)
 	for _, path := range []string{freshCert, freshKey} {
 		if err := os.Rename(path, filepath.Join(filepath.Dir(cert), filepath.Base(path))); err != nil {
 			t.Fatal(err)
@@ -115,22 +102,16 @@ func TestChangesUnderLoadOverTLS(t *testing.T) {
 		return err == nil
 	})
 	t.Logf("a new certificate is served after %v", time.Since(began))
-	more()
+	load.WaitMore(200)
 	m.SignalTo(m.Main, syscall.SIGHUP)
 	m.WaitLog(harness.Patience, "configuration reloaded")
-	more()
+	load.WaitMore(200)
 	m.Upgrade()
-	more()
-	cancel()
-	for range cap(done) {
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
-	}
+	load.WaitMore(200)
+	load.WantNoFailure()
 	if left := m.Metric("cabrank_tls_certificate_expires_seconds", "cert", cert); left < 5400 || left > 7200 {
 		t.Errorf("the certificate is said to expire in %v s", left)
 	}
-	t.Logf("%d calls", calls.Load())
 	m.End()
 }
 

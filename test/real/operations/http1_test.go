@@ -5,6 +5,7 @@ package operations_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -12,11 +13,9 @@ import (
 	"os/exec"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
-	"github.com/cabrank/cabrank/internal/testkit"
 	"github.com/cabrank/cabrank/test/real/harness"
 )
 
@@ -65,83 +64,38 @@ func TestPageByCurl(t *testing.T) {
 	c.Stop()
 }
 
-// pages asks for the page again and again, with nothing in between.
-type pages struct {
-	t       *testing.T
-	quit    context.CancelFunc
-	running sync.WaitGroup
-
-	mu    sync.Mutex
-	taken int
-}
-
-func startPages(t *testing.T, addr string, callers int) *pages {
-	t.Helper()
-	ctx, quit := context.WithCancel(t.Context())
-	p := &pages{t: t, quit: quit}
-	t.Cleanup(p.stop)
-	for range callers {
-		p.running.Go(func() {
-			client := http.Client{Transport: new(http.Transport)}
-			defer client.CloseIdleConnections()
-			for ctx.Err() == nil {
-				p.ask(ctx, &client, addr)
-			}
-		})
-	}
-	return p
-}
-
-func (p *pages) ask(ctx context.Context, client *http.Client, addr string) {
-	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), harness.Patience)
+// page asks for the page over the connection that is there, or a new one.
+func page(ctx context.Context, client *http.Client, addr string) error {
+	ctx, cancel := context.WithTimeout(ctx, harness.Patience)
 	defer cancel()
-	r, err := http.NewRequestWithContext(limited, http.MethodGet, "http://"+addr+"/", nil)
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+addr+"/", http.NoBody)
 	if err != nil {
-		p.t.Error(err)
-		return
+		return err
 	}
 	answer, err := client.Do(r)
 	if err != nil {
-		p.t.Errorf("the page: %v", err)
-		p.quit()
-		return
+		return err
 	}
 	defer answer.Body.Close()
 	if _, err := io.Copy(io.Discard, answer.Body); err != nil || answer.StatusCode != http.StatusOK {
-		p.t.Errorf("the page: %s, %v", answer.Status, err)
+		return fmt.Errorf("the page: %s, %w", answer.Status, err)
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.taken++
-}
-
-func (p *pages) more(n int) {
-	p.t.Helper()
-	count := func() int {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		return p.taken
-	}
-	want := count() + n
-	testkit.Eventually(p.t, harness.Patience, "more pages", func() bool { return count() >= want })
-}
-
-func (p *pages) stop() {
-	p.quit()
-	p.running.Wait()
+	return nil
 }
 
 // R20: through upgrades callers over HTTP/1 that never pause see no failure.
 func TestUpgradeBesideHTTP1(t *testing.T) {
 	m := harness.StartManaged(t, nil, nil, slices.Concat([]string{"--transport", "unix", "--workers", "1", "--"}, harness.FaultWorker(t))...)
 	m.WaitWorkers(1)
-	callers := startPages(t, m.Addr, 6)
+	client := http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 6}}
+	defer client.CloseIdleConnections()
+	callers := harness.StartLoop(t, 6, func(ctx context.Context) error { return page(ctx, &client, m.Addr) })
 	for range 2 {
-		callers.more(20)
+		callers.WaitMore(20)
 		m.Upgrade()
-		callers.more(20)
+		callers.WaitMore(20)
 	}
-	callers.stop()
+	callers.WantNoFailure()
 	m.End()
 }
 

@@ -4,7 +4,6 @@ package operations_test
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"testing"
 
@@ -30,11 +29,11 @@ func TestTwoOnOnePort(t *testing.T) {
 	for _, l := range loads {
 		l.WaitAnswered(t, "", 3)
 	}
-	fresh := startFresh(t, first.Addr, 8)
-	fresh.WaitAnswered(t, "", 20)
+	fresh := harness.StartLoop(t, 8, func(ctx context.Context) error { return callAnew(ctx, first.Addr) })
+	fresh.WaitMore(20)
 	first.Stop()
-	fresh.WaitAnswered(t, "", 20)
-	loads = append(loads, fresh)
+	fresh.WaitMore(20)
+	fresh.WantNoFailure()
 	calls := 0
 	for _, l := range loads {
 		l.WaitAnswered(t, "", 3)
@@ -49,33 +48,14 @@ func TestTwoOnOnePort(t *testing.T) {
 	}
 }
 
-// startFresh begins to call over a connection for every call.
-func startFresh(t *testing.T, addr string, callers int) *harness.Load {
-	t.Helper()
-	l := &harness.Load{Quit: make(chan struct{})}
-	for caller := range callers {
-		l.Callers.Go(func() {
-			for call := 0; ; call++ {
-				select {
-				case <-l.Quit:
-					return
-				default:
-				}
-				l.Note(callAnew(t, addr, fmt.Sprintf("fresh-%d-%d", caller, call)))
-			}
-		})
-	}
-	return l
-}
-
-func callAnew(t *testing.T, addr, id string) harness.Outcome {
-	t.Helper()
+// callAnew makes a call over a connection of its own.
+func callAnew(ctx context.Context, addr string) error {
 	conn, err := grpc.NewClient(addr, grpc.WithNoProxy(), grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
-		return harness.Outcome{ID: id, Err: err}
+		return err
 	}
 	defer conn.Close()
-	limited, cancel := context.WithTimeout(t.Context(), harness.CallBound)
+	limited, cancel := context.WithTimeout(ctx, harness.CallBound)
 	defer cancel()
-	return harness.CallIo(limited, conn, id, 0)
+	return harness.CallIo(limited, conn, "fresh", 0).Err
 }

@@ -3,26 +3,14 @@
 package operations_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
-	"sync"
-	"testing"
 	"time"
 
 	"github.com/cabrank/cabrank/examples/go/workpb"
-	"github.com/cabrank/cabrank/test/real/harness"
 )
-
-// chats are streams that go on for some time, one after the other, on a
-// connection of their own.
-type chats struct {
-	quit    chan struct{}
-	callers sync.WaitGroup
-	mu      sync.Mutex
-	ended   int
-	failed  []error
-}
 
 // chatMessages times chatPause is how long one stream takes.
 const (
@@ -30,34 +18,9 @@ const (
 	chatPause    = 30 * time.Millisecond
 )
 
-func startChats(t *testing.T, addr string, callers int) *chats {
-	t.Helper()
-	c := &chats{quit: make(chan struct{})}
-	client := workpb.NewWorkClient(harness.Dial(t, addr))
-	for range callers {
-		c.callers.Go(func() {
-			for {
-				select {
-				case <-c.quit:
-					return
-				default:
-				}
-				err := chatOnce(t, client)
-				c.mu.Lock()
-				c.ended++
-				if err != nil {
-					c.failed = append(c.failed, err)
-				}
-				c.mu.Unlock()
-			}
-		})
-	}
-	return c
-}
-
-func chatOnce(t *testing.T, client workpb.WorkClient) error {
-	t.Helper()
-	stream, err := client.Chat(t.Context())
+// chatOnce has a stream that goes on for some time.
+func chatOnce(ctx context.Context, client workpb.WorkClient) error {
+	stream, err := client.Chat(ctx)
 	if err != nil {
 		return err
 	}
@@ -81,18 +44,4 @@ func chatOnce(t *testing.T, client workpb.WorkClient) error {
 		return fmt.Errorf("the end of a stream: %w", err)
 	}
 	return nil
-}
-
-// stop waits for the streams and holds that none has failed.
-func (c *chats) stop(t *testing.T) {
-	t.Helper()
-	close(c.quit)
-	c.callers.Wait()
-	for _, err := range c.failed {
-		t.Errorf("stream: %v", err)
-	}
-	if c.ended == 0 {
-		t.Error("no stream has ended")
-	}
-	t.Logf("%d streams", c.ended)
 }

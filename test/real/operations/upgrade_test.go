@@ -28,7 +28,7 @@ func TestUpgradeUnderLoad(t *testing.T) {
 			m.WaitWorkers(2)
 			m.WaitReady(harness.Patience)
 			loads := []*harness.Load{harness.StartLoad(t, m.Addr, 3, harness.ShortWork), harness.StartLoad(t, m.Addr, 3, 0)}
-			streams := startChats(t, m.Addr, 2)
+			streams := harness.StartLoop(t, 2, harness.Working(workpb.NewWorkClient(harness.Dial(t, m.Addr)), chatOnce))
 			probe := m.WatchProbe("readiness")
 			command := func() {
 				if err := m.Control.Run(harness.Patience, "upgrade"); err != nil {
@@ -42,7 +42,7 @@ func TestUpgradeUnderLoad(t *testing.T) {
 				loads[0].WaitAnswered(t, "", 20)
 				m.WantScrape()
 			}
-			streams.stop(t)
+			streams.WantNoFailure()
 			calls := 0
 			for _, l := range loads {
 				all := l.Stop()

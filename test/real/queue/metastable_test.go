@@ -6,7 +6,6 @@ import (
 	"context"
 	"math/rand/v2"
 	"slices"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -15,56 +14,34 @@ import (
 	"github.com/cabrank/cabrank/test/real/harness"
 )
 
-// closedLoop is callers in a closed loop: each has one call at a time and makes the next
-// one as soon as that has ended, however it did.
-type closedLoop struct {
-	harness.Tally
+// perConnection is how many callers share a connection.
+const perConnection = 20
 
-	stop context.CancelFunc
-	over sync.WaitGroup
-}
-
-// startLoop starts so many callers with deadlines of a second. Of their calls 70 %
-// sleep for 30 ms and the others compute for a few.
-func startLoop(t *testing.T, c *harness.Cabrank, callers int) *closedLoop {
+// startLoop starts callers with deadlines of a second, each of whom calls again as soon as
+// his call has ended, however it did. 70 % of the calls sleep for 30 ms and the others
+// compute for a few.
+func startLoop(t *testing.T, c *harness.Cabrank, callers int) *harness.Loop {
 	t.Helper()
-	ctx, stop := context.WithCancel(t.Context())
-	l := &closedLoop{stop: stop}
-	const perConnection = 20
-	var client workpb.WorkClient
-	for i := range callers {
-		if i%perConnection == 0 {
-			client = workpb.NewWorkClient(harness.Dial(t, c.Addr))
-		}
-		l.over.Go(func() { l.call(ctx, client) })
+	var calls []harness.LoopCall
+	for range callers / perConnection {
+		calls = append(calls, harness.Working(workpb.NewWorkClient(harness.Dial(t, c.Addr)), mixedCall))
 	}
-	t.Cleanup(l.end)
-	return l
+	return harness.StartLoop(t, perConnection, calls...)
 }
 
-func (l *closedLoop) call(ctx context.Context, client workpb.WorkClient) {
-	for ctx.Err() == nil {
-		limited, cancel := context.WithTimeout(ctx, time.Second)
-		var err error
-		if rand.Float64() < 0.7 {
-			_, err = client.Io(limited, &workpb.IoRequest{Millis: 30})
-		} else {
-			_, err = client.Cpu(limited, &workpb.CpuRequest{N: 14})
-		}
-		cancel()
-		if ctx.Err() == nil {
-			l.Count(err)
-		}
+func mixedCall(ctx context.Context, client workpb.WorkClient) (err error) {
+	limited, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	if rand.Float64() < 0.7 {
+		_, err = client.Io(limited, &workpb.IoRequest{Millis: 30})
+	} else {
+		_, err = client.Cpu(limited, &workpb.CpuRequest{N: 14})
 	}
-}
-
-func (l *closedLoop) end() {
-	l.stop()
-	l.over.Wait()
+	return err
 }
 
 // during counts for so long.
-func (l *closedLoop) during(d time.Duration) (answered, failed int) {
+func during(l *harness.Loop, d time.Duration) (answered, failed int) {
 	a, f := l.Sums()
 	<-time.After(d)
 	answered, failed = l.Sums()
@@ -111,13 +88,13 @@ func recovers(t *testing.T, lang string, callers int, by disturbing, watched tim
 	}
 	load := startLoop(t, c, callers)
 	c.Wait(harness.Patience, "calls", func() bool { answered, _ := load.Sums(); return answered > 10*callers })
-	answeredBefore, failedBefore := load.during(2 * time.Second)
+	answeredBefore, failedBefore := during(load, 2*time.Second)
 	_, begun := load.Sums()
 	by(c, pids)
 	_, lost := load.Sums()
-	answered2, failed2 := load.during(2 * time.Second)
-	answered, failed := load.during(watched)
-	load.end()
+	answered2, failed2 := during(load, 2*time.Second)
+	answered, failed := during(load, watched)
+	load.Stop()
 	t.Logf("%s, %d callers: before %d answered, %d failed; %d failed meanwhile; 2 s after %d, %d; then %v: %d, %d; %v",
 		lang, callers, answeredBefore, failedBefore, lost-begun, answered2, failed2, watched, answered, failed, load.Failed())
 	// On a machine on which calls are late anyway as many may be so again, twice over.
