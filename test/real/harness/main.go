@@ -19,7 +19,6 @@ type Role struct {
 func Main(m *testing.M, more ...Role) {
 	roles := append([]Role{
 		{FaultWorkerRole, runFaultWorker},
-		{chaosWorkerRole, runChaosWorker},
 		{ManagerRole, runManager},
 		{OneSlotRole, runOneSlot},
 	}, more...)
