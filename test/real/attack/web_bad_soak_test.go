@@ -82,9 +82,8 @@ func TestGoodCallerBesideBadRequests(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := harness.StartCabrankEnv(t, []string{"CABRANK_DESCRIPTORS=" + descriptors}, "--workers", "1", "--slots", "20", "--",
-		harness.CabrankBinary(t), "demo", "worker", "--work", "1ms")
-	c.WaitReady(harness.Patience)
+	t.Setenv("CABRANK_DESCRIPTORS", descriptors)
+	c := startPinned(t, "0")
 	var table strings.Builder
 	rows := tabwriter.NewWriter(&table, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(rows, "request\tanswered by\tcalm p50\tp50\tcalm p99\tp99\tratio\tsent\t")
@@ -93,9 +92,9 @@ func TestGoodCallerBesideBadRequests(t *testing.T) {
 			var calm, loud steadyTimes
 			kib, sent := harness.RSSKiB(t, c.PID), 0
 			for range turns {
-				calm.add(webSteady(t, c.Addr))
+				calm.add(callSteadily(t, c.Addr))
 				end := insist(t, c.Addr, request)
-				loud.add(webSteady(t, c.Addr))
+				loud.add(callSteadily(t, c.Addr))
 				sent += end()
 			}
 			if n := calm.Failed + loud.Failed; n > 0 || sent == 0 {
