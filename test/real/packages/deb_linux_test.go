@@ -166,13 +166,6 @@ func TestDebianRoot(t *testing.T) {
 // debianHost is a machine with systemd on which packages come and go.
 type debianHost struct{ *machine }
 
-func newDebianHost(t *testing.T, packages ...string) debianHost {
-	t.Helper()
-	h := debianHost{startMachine(t, packages)}
-	h.run("systemctl", "daemon-reload") // from now on it looks like one that systemd has booted
-	return h
-}
-
 func (h debianHost) run(line ...string) string {
 	h.t.Helper()
 	return must(h.t, h.command(line[0], line[1:]...))
@@ -183,13 +176,11 @@ func (h debianHost) dpkg(args ...string) string {
 	return h.run(append([]string{"dpkg", "--no-triggers", "--force-unsafe-io", "--force-confdef"}, args...)...)
 }
 
-// main is the process that serves, numbered as on the machine; 0: none.
+// main is the process that systemd holds for the main one, numbered as on the machine; 0:
+// none.
 func (h debianHost) main() (pid int) {
 	h.t.Helper()
-	if h.command("systemctl", "is-active", "cabrank").Run() != nil {
-		return 0
-	}
-	if _, err := fmt.Sscan(h.run("cat", unitNotes+"/cabrank.service.main"), &pid); err != nil {
+	if _, err := fmt.Sscan(h.run("systemctl", "show", "--property=MainPID", "--value", "cabrank"), &pid); err != nil {
 		h.t.Fatal(err)
 	}
 	return pid
@@ -226,7 +217,7 @@ func (h debianHost) load() (enough func()) {
 func TestDebianService(t *testing.T) {
 	name := debianPackage(t)
 	next := nextDebian(t, name)
-	h := newDebianHost(t, name, next)
+	h := startSystemd(t, name, next)
 	h.dpkg("--install", filepath.Base(name))
 	if pid := h.main(); pid != 0 {
 		t.Fatalf("without a command process %d runs", pid)

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -23,12 +24,6 @@ func demoHost(t *testing.T, work string) debianHost {
 	h.configure(`  #command: [/usr/local/bin/worker, --listen, "{addr}"]`, "  command: [cabrank, demo, worker, --work, "+work+"]")
 	h.run("systemctl", "enable", "--now", "cabrank")
 	return h
-}
-
-// systemdMain is the process that systemd holds for the main one.
-func (h debianHost) systemdMain() string {
-	h.t.Helper()
-	return strings.TrimSpace(h.run("systemctl", "show", "--property=MainPID", "--value", "cabrank"))
 }
 
 // fourCalls begins four calls, and returns when each has a worker. Their exit status is 0
@@ -52,10 +47,10 @@ func (h debianHost) fourCalls() *harness.Process {
 func TestSystemdAfterAnUpgrade(t *testing.T) {
 	h := demoHost(t, "3s")
 	for _, command := range []string{"stop", "restart"} {
-		first, before := h.systemdMain(), h.fourCalls()
+		first, before := h.main(), h.fourCalls()
 		h.run("cabrank", "upgrade")
-		if second := h.systemdMain(); second == first {
-			t.Fatalf("after the upgrade of process %s that is still the main one", first)
+		if second := h.main(); second == first {
+			t.Fatalf("after the upgrade of process %d that is still the main one", first)
 		}
 		after := h.fourCalls()
 		h.run("systemctl", command, "cabrank")
@@ -71,11 +66,11 @@ func TestSystemdAfterAnUpgrade(t *testing.T) {
 	}
 
 	h.run("cabrank", "upgrade")
-	killed := h.systemdMain()
-	h.run("kill", "-s", "KILL", killed)
+	killed := h.main()
+	h.run("kill", "-s", "KILL", strconv.Itoa(killed))
 	testkit.Eventually(t, harness.Patience, "systemd to start the service again", func() bool {
-		now := h.systemdMain()
-		return now != killed && now != "0" && h.command("systemctl", "is-active", "cabrank").Run() == nil
+		now := h.main()
+		return now != killed && now != 0 && h.command("systemctl", "is-active", "cabrank").Run() == nil
 	})
 }
 

@@ -29,7 +29,12 @@ func TestTypedPage(t *testing.T) {
 // play types an example on a machine of its own.
 func (e example) play(t *testing.T) {
 	t.Helper()
-	m := startMachine(t, e.packages(t))
+	var m *machine
+	if strings.Contains(e.text(), "\nsystemctl ") {
+		m = startSystemd(t, e.packages(t)...).machine
+	} else {
+		m = startMachine(t, e.packages(t))
+	}
 	c := m.open()
 	if strings.Contains(e.text(), `"@grpc/grpc-js":`) { // of a package.json: npm finds it installed, for it reaches nobody
 		if out, err := m.command("cp", "-r", "/node_modules", ".").CombinedOutput(); err != nil {

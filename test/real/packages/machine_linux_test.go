@@ -58,11 +58,18 @@ func startMachine(t *testing.T, packages []string) *machine {
 		t.Skip("containers and packages of Debian need root, as in `make test`")
 	}
 	m := &machine{t: t, plan: planMachine(t, packages)}
+	m.boot(machineRole, func(said string) bool { return strings.Contains(said, "ready") })
+	return m
+}
+
+// boot starts process 1, which builds the machine, and waits until that is ready.
+func (m *machine) boot(role string, ready func(said string) bool) {
+	m.t.Helper()
 	plan, err := json.Marshal(m.plan)
 	if err != nil {
-		t.Fatal(err)
+		m.t.Fatal(err)
 	}
-	m.first = exec.Command(harness.OwnBinary(t), machineRole, string(plan))
+	m.first = exec.Command(harness.OwnBinary(m.t), role, string(plan))
 	m.first.SysProcAttr = &syscall.SysProcAttr{
 		Cloneflags: syscall.CLONE_NEWNS | syscall.CLONE_NEWPID | syscall.CLONE_NEWNET | syscall.CLONE_NEWUTS | syscall.CLONE_NEWIPC,
 	}
@@ -72,16 +79,23 @@ func startMachine(t *testing.T, packages []string) *machine {
 		err = m.first.Start()
 	}
 	if err != nil {
-		t.Fatalf("start a machine: %v", err)
+		m.t.Fatalf("start a machine: %v", err)
 	}
-	t.Cleanup(m.end)
-	testkit.Eventually(t, harness.Patience, "a machine", func() bool {
-		if harness.StateOf(m.first.Process.Pid) == 'Z' {
-			t.Fatalf("a machine was not built: %s", said.String())
+	if role == systemdRole {
+		m.life = systemdLife{m.first, m.plan.Cgroup}
+	}
+	m.t.Cleanup(m.end)
+	defer func() {
+		if m.t.Failed() {
+			m.t.Logf("process 1 says:\n%s", said.String())
 		}
-		return strings.Contains(said.String(), "ready")
+	}()
+	testkit.Eventually(m.t, harness.Patience, "a machine", func() bool {
+		if role == machineRole && harness.StateOf(m.first.Process.Pid) == 'Z' { // a thread that becomes systemd leaves one, too
+			m.t.Fatal("a machine was not built")
+		}
+		return ready(said.String())
 	})
-	return m
 }
 
 func planMachine(t *testing.T, packages []string) machinePlan {
@@ -143,10 +157,12 @@ func (m *machine) wantNothingLeft() {
 	testkit.Eventually(m.t, harness.Patience, "the end of all that was started", func() bool { return len(left()) == 0 })
 }
 
-// ours tells process 1 and the shells from what was started.
+// ours tells process 1, the shells and what systemd runs of its own from what was started.
 func (m *machine) ours(pid int) bool {
 	cmdline, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
-	return pid == m.first.Process.Pid || strings.Contains(string(cmdline), "\x00--norc\x00")
+	groups, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", pid))
+	systemds := m.plan.Cgroup != "" && strings.Contains(string(groups), m.plan.Cgroup) && !strings.Contains(string(groups), "/cabrank.service")
+	return pid == m.first.Process.Pid || strings.Contains(string(cmdline), "\x00--norc\x00") || systemds
 }
 
 // end ends the machine, and everything on it with it.
@@ -169,7 +185,7 @@ func environment(path string) []string {
 
 // command is one that runs on the machine, in the folder of the service.
 func (m *machine) command(name string, args ...string) *exec.Cmd {
-	line := []string{"--target", strconv.Itoa(m.first.Process.Pid), "--mount", "--pid", "--net", "--uts", "--ipc", "--root", "--wd", "env", "-i"}
+	line := []string{"--target", strconv.Itoa(m.first.Process.Pid), "--mount", "--pid", "--net", "--uts", "--ipc", "--root", "--wdns=" + shop, "env", "-i"}
 	line = append(append(append(line, environment(m.plan.path())...), name), args...)
 	return exec.Command("nsenter", line...)
 }
@@ -268,17 +284,10 @@ func (p machinePlan) show(root string) error {
 	return nil
 }
 
-// standIn writes commands that stand in for others, where apt finds them, too.
+// standIn writes the command that stands in for docker.
 func standIn(root string) error {
-	for _, name := range []string{dockerRole, systemctlRole} {
-		script := "#!/bin/sh\nexec unshare --mount " + standIns + " " + name + ` "$@"` + "\n"
-		for _, place := range []string{root + "/usr/local/bin/" + name, root + "/usr/bin/" + name} {
-			if err := errors.Join(os.RemoveAll(place), writeFile(place, script)); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
+	place := root + "/usr/local/bin/" + dockerRole
+	return errors.Join(os.RemoveAll(place), writeFile(place, "#!/bin/sh\nexec unshare --mount "+standIns+" "+dockerRole+` "$@"`+"\n"))
 }
 
 // furnish writes what the user finds: packages, and Python. No policy keeps packages from

@@ -10,7 +10,6 @@ func roles() []harness.Role {
 		{Name: machineRole, Run: runMachine},
 		{Name: dockerRole, Run: runDocker},
 		{Name: containerRole, Run: runContainer},
-		{Name: systemctlRole, Run: runSystemctl},
 		{Name: systemdRole, Run: runSystemd},
 	}
 }

@@ -12,13 +12,9 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
-	"syscall"
 	"testing"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/cabrank/cabrank/internal/testkit"
-	"github.com/cabrank/cabrank/test/real/harness"
 )
 
 const (
@@ -27,8 +23,7 @@ const (
 	hierarchies = "/sys/fs/cgroup" // where those of cgroup version 1 are mounted
 )
 
-// startSystemd returns a machine whose process 1 is the real systemd, where the stand-in
-// does not tell enough: who waits for which process, and what a unit may do.
+// startSystemd returns a machine whose process 1 is systemd.
 func startSystemd(t *testing.T, packages ...string) debianHost {
 	t.Helper()
 	if os.Getuid() != 0 {
@@ -41,27 +36,7 @@ func startSystemd(t *testing.T, packages ...string) debianHost {
 	}
 	m := &machine{t: t, plan: planMachine(t, packages)}
 	m.plan.Cgroup = fmt.Sprint("cabrank-test-", os.Getpid())
-	plan, err := json.Marshal(m.plan)
-	if err != nil {
-		t.Fatal(err)
-	}
-	m.first = exec.Command(harness.OwnBinary(t), systemdRole, string(plan))
-	m.first.SysProcAttr = &syscall.SysProcAttr{
-		Cloneflags: syscall.CLONE_NEWNS | syscall.CLONE_NEWPID | syscall.CLONE_NEWNET | syscall.CLONE_NEWUTS | syscall.CLONE_NEWIPC,
-	}
-	var said testkit.Buffer
-	m.first.Stdout, m.first.Stderr = &said, &said
-	if err := m.first.Start(); err != nil {
-		t.Fatalf("start systemd: %v", err)
-	}
-	m.life = systemdLife{m.first, m.plan.Cgroup}
-	t.Cleanup(m.end)
-	defer func() {
-		if t.Failed() {
-			t.Logf("systemd says:\n%s", said.String())
-		}
-	}()
-	testkit.Eventually(t, harness.Patience, "systemd to have booted", func() bool {
+	m.boot(systemdRole, func(string) bool {
 		out, _ := m.command("systemctl", "is-system-running").Output() // no status 0 for a degraded one
 		state := strings.TrimSpace(string(out))
 		return state == "running" || state == "degraded"
