@@ -167,16 +167,7 @@ func TestCalleeRoundTrips(t *testing.T) {
 	server := redisd.Start(t)
 	startCallee(t, server, callee.Options{}, nil)
 	url, _ := startNew(t, server, socket.Options{}, redis.Options{})
-	results := make(chan oldjuggler.Incoming, 10)
-	client, err := oldjuggler.Dial(url, nil, func(in oldjuggler.Incoming) {
-		if in.Type == oldjuggler.Res {
-			results <- in
-		}
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer client.Close()
+	client := dialOld(t, url)
 	conn := dialRedis(t, server)
 	before, connections := commandCounts(t, conn), connectionsOf(t, conn)
 	const calls = 20
@@ -184,7 +175,7 @@ func TestCalleeRoundTrips(t *testing.T) {
 		if _, err := client.Call("test.echo", "x", 10*time.Second); err != nil {
 			t.Fatal(err)
 		}
-		<-results
+		client.next(oldjuggler.Res)
 	}
 	after := commandCounts(t, conn)
 	for name, each := range map[string]int{"set": 2, "lpush": 2, "blmpop": 2, "pttl": 1, "del": 2, "ping": 0, "eval": 0} {
@@ -207,41 +198,6 @@ func connectionsOf(t *testing.T, conn redigo.Conn) string {
 	_, after, _ := strings.Cut(text, "total_connections_received:")
 	n, _, _ := strings.Cut(after, "\r")
 	return n
-}
-
-// Two servers and three callees, one of them old: each call is answered once, to its
-// caller, and nothing is left in Redis.
-func TestSeveralCallees(t *testing.T) {
-	testkit.CheckLeaks(t)
-	m := mix(t) // an old callee, an old server, two of ours
-	a := startCallee(t, m.server, callee.Options{Workers: 3}, nil)
-	b := startCallee(t, m.server, callee.Options{Workers: 50}, nil)
-	const calls = 300
-	var all sync.WaitGroup
-	for name, client := range m.client {
-		all.Go(func() {
-			wanted := map[oldjuggler.UUID]string{}
-			for i := range calls {
-				id, err := client.Call("test.echo", fmt.Sprint(name, i), 10*time.Second)
-				if err != nil {
-					t.Error(err)
-				}
-				wanted[id] = fmt.Sprintf(`"%s%d"`, name, i)
-			}
-			for range calls {
-				if in := m.want(t, name, oldjuggler.Res); wanted[in.For] != string(in.Args) {
-					t.Errorf("%s: got %s, want %s", name, in.Args, wanted[in.For])
-				} else {
-					delete(wanted, in.For)
-				}
-			}
-		})
-	}
-	all.Wait()
-	if a, b := a.Stats(), b.Stats(); a.Answered == 0 || b.Answered == 0 || a.Expired+b.Expired > 0 {
-		t.Errorf("%+v %+v", a, b)
-	}
-	testkit.Eventually(t, harness.Patience, "nothing to be left in Redis", func() bool { return dump(t, dialRedis(t, m.server)) == "" })
 }
 
 // Nobody takes more than it can run: with one worker each, four callees run four calls.
@@ -431,68 +387,6 @@ func TestCalleeShutdown(t *testing.T) {
 	if err := again.Shutdown(ctx); err == nil || !strings.Contains(err.Error(), "calls that were cut: 1") {
 		t.Error(err)
 	}
-}
-
-// When Redis restarts under load, callees wait and go on.
-func TestCalleeOutlivesRedis(t *testing.T) {
-	testkit.CheckLeaks(t)
-	server := redisd.Start(t)
-	var log testkit.Buffer
-	a := startCallee(t, server, callee.Options{Log: slog.New(slog.NewTextHandler(&log, nil))}, nil)
-	b := startCallee(t, server, callee.Options{Workers: 3}, nil)
-	url, ours := startNew(t, server, socket.Options{}, redis.Options{})
-	stop := make(chan struct{})
-	var answered, other atomic.Int64
-	var load sync.WaitGroup
-	for range 20 {
-		got := make(chan oldjuggler.Incoming, 10)
-		client, err := oldjuggler.Dial(url, nil, func(in oldjuggler.Incoming) { got <- in })
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(client.Close)
-		load.Go(func() {
-			for {
-				select {
-				case <-stop:
-					return
-				default:
-				}
-				client.Call("test.echo", "x", 200*time.Millisecond)
-				for in := range got {
-					if in.Type == oldjuggler.Res {
-						answered.Add(1)
-						break
-					} else if in.Type != oldjuggler.Ack {
-						other.Add(1)
-						break
-					}
-				}
-			}
-		})
-	}
-	more := func(what string) {
-		t.Helper()
-		before, beforeA, beforeB := answered.Load(), a.Stats().Answered, b.Stats().Answered
-		testkit.Eventually(t, harness.Patience, what, func() bool {
-			return answered.Load() > before+100 && a.Stats().Answered > beforeA && b.Stats().Answered > beforeB
-		})
-	}
-	more("calls to be answered")
-	for range 2 {
-		server.Kill()
-		testkit.Eventually(t, harness.Patience, "the loss to be said", func() bool { return strings.Contains(log.String(), "redis is lost") })
-		if err := server.Restart(); err != nil {
-			t.Fatal(err)
-		}
-		more("calls to be answered again")
-	}
-	close(stop)
-	load.Wait()
-	if n := ours.Stats().Sockets; n != 20 {
-		t.Errorf("%d sockets are left of 20", n)
-	}
-	t.Logf("%d answered, %d refused or expired", answered.Load(), other.Load())
 }
 
 // A caller that leaves takes its calls back: the function that runs is told, and the call

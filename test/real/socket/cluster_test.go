@@ -238,16 +238,7 @@ func TestCalleeCluster(t *testing.T) {
 		t.Fatal(err)
 	}
 	url, _ := startNew(t, nil, socket.Options{}, redis.Options{Address: cluster.URL()})
-	results := make(chan oldjuggler.Incoming, 1000)
-	client, err := oldjuggler.Dial(url, nil, func(in oldjuggler.Incoming) {
-		if in.Type != oldjuggler.Ack {
-			results <- in
-		}
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(client.Close)
+	client := dialOld(t, url)
 	ask := func(timeout time.Duration) (answered int) {
 		for i := range 24 {
 			for range 10 {
@@ -257,7 +248,7 @@ func TestCalleeCluster(t *testing.T) {
 			}
 		}
 		for range 240 {
-			if in := <-results; in.Type == oldjuggler.Res && string(in.Args) == `"`+in.URI+`"` {
+			if in := client.ended(); in.Type == oldjuggler.Res && string(in.Args) == `"`+in.URI+`"` {
 				answered++
 			}
 		}

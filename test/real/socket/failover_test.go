@@ -3,7 +3,9 @@
 package socket_test
 
 import (
+	"context"
 	"fmt"
+	"log/slog"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -14,6 +16,7 @@ import (
 	redigo "github.com/gomodule/redigo/redis"
 	"github.com/gorilla/websocket"
 
+	"github.com/cabrank/cabrank/callee"
 	"github.com/cabrank/cabrank/internal/broker"
 	"github.com/cabrank/cabrank/internal/broker/redis"
 	"github.com/cabrank/cabrank/internal/socket"
@@ -138,11 +141,21 @@ type load struct {
 // loadCallers call each URI.
 const loadCallers = 2
 
-// startLoad starts it, with an old callee for each URI, and waits until all are answered.
+// startLoad starts it, with a callee for each URI, old ones and ours in turn, and waits until
+// all are answered.
 func startLoad(t *testing.T, dial dialer, address string) *load {
 	t.Helper()
-	for _, uri := range loadURIs() {
-		keepOldCallee(t, dial, uri)
+	for i, uri := range loadURIs() {
+		if i%2 == 0 {
+			keepOldCallee(t, dial, uri)
+			continue
+		}
+		c := callee.New(callee.Options{Redis: address, Workers: 4, Log: slog.New(slog.DiscardHandler)})
+		callee.Handle(c, uri, func(_ context.Context, text string) (string, error) { return text, nil })
+		if err := c.Start(); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = c.Shutdown(context.Background()) })
 	}
 	l := &load{answered: map[string]*atomic.Int64{}, quiet: make(chan struct{}), leave: make(chan struct{})}
 	l.url, l.ours = startNew(t, nil, socket.Options{}, redis.Options{Address: address, Sweep: 100 * time.Millisecond})
@@ -155,11 +168,13 @@ func startLoad(t *testing.T, dial dialer, address string) *load {
 	for _, uri := range loadURIs() {
 		l.answered[uri] = &atomic.Int64{}
 		for range loadCallers {
-			running.Go(func() { l.call(t, uri) })
+			client := dialOld(t, l.url)
+			running.Go(func() { l.call(t, client, uri) })
 		}
 	}
 	subscriber := joinChannel(t, l.url, socket.Protocol1, "c0")
-	running.Go(func() { l.publish(t) })
+	publisher := dialOld(t, l.url)
+	running.Go(func() { l.publish(t, publisher) })
 	running.Go(func() { l.watch(t, subscriber) })
 	l.recovers(t)
 	return l
@@ -206,26 +221,15 @@ func keepOldCallee(t *testing.T, dial dialer, uri string) {
 }
 
 // call asks again and again; each call ends in one way.
-func (l *load) call(t *testing.T, uri string) {
+func (l *load) call(t *testing.T, client *oldPeer, uri string) {
 	t.Helper()
-	ended := make(chan int, 10)
-	client, err := oldjuggler.Dial(l.url, nil, func(in oldjuggler.Incoming) {
-		if in.Type != oldjuggler.Ack {
-			ended <- in.Type
-		}
-	})
-	if err != nil {
-		t.Error(err)
-		return
-	}
-	defer client.Close()
 	for l.goesOn(5 * time.Millisecond) {
 		l.asked.Add(1)
 		if _, err := client.Call(uri, "x", 1200*time.Millisecond); err != nil {
 			t.Error(err)
 			return
 		}
-		switch <-ended {
+		switch client.ended().Type {
 		case oldjuggler.Res:
 			l.answered[uri].Add(1)
 		case oldjuggler.Nack:
@@ -234,7 +238,6 @@ func (l *load) call(t *testing.T, uri string) {
 			l.late.Add(1)
 		}
 	}
-	<-l.leave
 }
 
 // goesOn waits a while, and reports whether more is to be asked.
@@ -249,21 +252,14 @@ func (l *load) goesOn(pause time.Duration) bool {
 }
 
 // publish sends numbers.
-func (l *load) publish(t *testing.T) {
+func (l *load) publish(t *testing.T, client *oldPeer) {
 	t.Helper()
-	client, err := oldjuggler.Dial(l.url, nil, func(oldjuggler.Incoming) {})
-	if err != nil {
-		t.Error(err)
-		return
-	}
-	defer client.Close()
 	for l.goesOn(2 * time.Millisecond) {
 		if _, err := client.Pub("c0", l.published.Add(1)); err != nil {
 			t.Error(err)
 			return
 		}
 	}
-	<-l.leave
 }
 
 // watch sees that the numbers only grow.

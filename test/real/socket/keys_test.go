@@ -77,11 +77,7 @@ func TestOldServerKeys(t *testing.T) {
 	testkit.CheckLeaks(t)
 	server := redisd.Start(t)
 	conn := dialRedis(t, server)
-	client, err := oldjuggler.Dial(startOld(t, server, oldjuggler.Options{}), nil, func(oldjuggler.Incoming) {})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer client.Close()
+	client := dialOld(t, startOld(t, server, oldjuggler.Options{}))
 	id, err := client.Call("test.x", map[string]any{"b": []int{1, 2}, "a": "<>"}, 5*time.Second)
 	if err != nil {
 		t.Fatal(err)
@@ -119,11 +115,7 @@ func TestOldServerPublishes(t *testing.T) {
 	if _, ok := pubsub.Receive().(redis.Subscription); !ok {
 		t.Fatal("not subscribed")
 	}
-	client, err := oldjuggler.Dial(startOld(t, server, oldjuggler.Options{}), nil, func(oldjuggler.Incoming) {})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer client.Close()
+	client := dialOld(t, startOld(t, server, oldjuggler.Options{}))
 	id, err := client.Pub("news", []string{"<", "x"})
 	if err != nil {
 		t.Fatal(err)
@@ -135,45 +127,6 @@ func TestOldServerPublishes(t *testing.T) {
 	golden(t, "event.txt", got.Channel+"\n"+string(got.Data)+"\n", id)
 	if left := dump(t, dialRedis(t, server)); left != "" {
 		t.Errorf("an event leaves in Redis:\n%s", left)
-	}
-}
-
-// The figure that everything is measured against: ten round trips for a call.
-func TestOldRoundTrips(t *testing.T) {
-	testkit.CheckLeaks(t)
-	server := redisd.Start(t)
-	startOldCallee(t, server)
-	answers := make(chan oldjuggler.Incoming, 10)
-	client, err := oldjuggler.Dial(startOld(t, server, oldjuggler.Options{}), nil, func(in oldjuggler.Incoming) {
-		if in.Type == oldjuggler.Res {
-			answers <- in
-		}
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer client.Close()
-	call := func() {
-		if _, err := client.Call("test.echo", "x", 5*time.Second); err != nil {
-			t.Fatal(err)
-		}
-		<-answers
-	}
-	call() // loads the scripts, opens the pools
-	conn := dialRedis(t, server)
-	if _, err := conn.Do("CONFIG", "RESETSTAT"); err != nil {
-		t.Fatal(err)
-	}
-	const calls = 20
-	for range calls {
-		call()
-	}
-	counts := commandCounts(t, conn)
-	for name, each := range map[string]int{"evalsha": 4, "brpop": 2, "ping": 4} {
-		// The pops of the next call may have begun, and this one's ended before the reset.
-		if got, want := counts[name], each*calls; got < want-4 || got > want+4 {
-			t.Errorf("%d times %s in %d calls, want %d", got, name, calls, want)
-		}
 	}
 }
 

@@ -7,8 +7,10 @@ package socket_test
 import (
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	redigo "github.com/gomodule/redigo/redis"
 
@@ -58,6 +60,53 @@ func runOldCallee(t *testing.T, redis dialer, functions map[string]oldjuggler.Fu
 		callee.Close()
 		<-ended
 	}
+}
+
+// oldPeer is a client of the time, with what it has got.
+type oldPeer struct {
+	*oldjuggler.Client
+
+	t   *testing.T
+	got chan oldjuggler.Incoming
+}
+
+// dialOld opens one, which ends with the test.
+func dialOld(t *testing.T, url string) *oldPeer {
+	t.Helper()
+	p := &oldPeer{t: t, got: make(chan oldjuggler.Incoming, 10_000)}
+	opened, err := oldjuggler.Dial(url, nil, func(in oldjuggler.Incoming) {
+		select {
+		case p.got <- in:
+		default: // nobody takes anything
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(opened.Close)
+	p.Client = opened
+	return p
+}
+
+// next takes what comes until it is of one of these types.
+func (p *oldPeer) next(kinds ...int) oldjuggler.Incoming {
+	p.t.Helper()
+	for enough := time.After(harness.Patience); ; {
+		select {
+		case in := <-p.got:
+			if slices.Contains(kinds, in.Type) {
+				return in
+			}
+		case <-enough:
+			p.t.Fatalf("waited in vain for a message of the types %v", kinds)
+		}
+	}
+}
+
+// ended takes the end of a call.
+func (p *oldPeer) ended() oldjuggler.Incoming {
+	p.t.Helper()
+	return p.next(oldjuggler.Res, oldjuggler.Nack, oldjuggler.Expired)
 }
 
 // The old server is what the golden exchanges are true of.

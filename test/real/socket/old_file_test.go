@@ -99,11 +99,7 @@ func TestServeOldFileAndFlags(t *testing.T) {
 	p := harness.StartProcess(t, []string{"CABRANK_REDIS=unix://" + mine.Socket}, harness.CabrankBinary(t),
 		"socket", "serve", "--listen", "127.0.0.1:0", "--origin", "none", "--config", file)
 	c := harness.Cabrank{Process: p}
-	client, err := oldjuggler.Dial("ws://"+c.Listening("listening")+"/chat", nil, func(oldjuggler.Incoming) {})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer client.Close()
+	client := dialOld(t, "ws://"+c.Listening("listening")+"/chat")
 	subscribed := dialRedis(t, mine)
 	client.Sub("c", false)
 	testkit.Eventually(t, harness.Patience, "the subscription", func() bool {

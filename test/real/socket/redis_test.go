@@ -77,22 +77,13 @@ func serveOld(t *testing.T, server dialer, uri string, atOnce int, f broker.Func
 
 // Over Redis with old callees it keeps to all that the broker in memory does.
 func TestRedisBroker(t *testing.T) {
-	serveSuite(t, func(t *testing.T, server *redisd.Server, uri string, atOnce int, f broker.Function) (stop func()) {
-		t.Helper()
-		return serveOld(t, server, uri, atOnce, f)
-	})
-}
-
-// serveSuite runs the suite of brokers with some kind of callee.
-func serveSuite(t *testing.T, serve func(t *testing.T, server *redisd.Server, uri string, atOnce int, f broker.Function) (stop func())) {
-	t.Helper()
 	brokertest.Run(t, func(t *testing.T) brokertest.House {
 		t.Helper()
 		server := redisd.Start(t)
 		return brokertest.House{
 			Broker: openBroker(t, server, redis.Options{CallCap: brokertest.CallCap}),
 			Serve: func(uri string, atOnce int, f broker.Function) func() {
-				return serve(t, server, uri, atOnce, f)
+				return serveOld(t, server, uri, atOnce, f)
 			},
 			Close: server.Kill, Unordered: true,
 		}
@@ -127,11 +118,7 @@ func TestNewServerKeys(t *testing.T) {
 			server := redisd.Start(t)
 			conn := dialRedis(t, server)
 			url, _ := startNew(t, server, socket.Options{}, more)
-			client, err := oldjuggler.Dial(url, nil, func(oldjuggler.Incoming) {})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer client.Close()
+			client := dialOld(t, url)
 			if _, err := client.Call("test.x", map[string]any{"b": []int{1, 2}, "a": "<>"}, 5*time.Second); err != nil {
 				t.Fatal(err)
 			}
@@ -146,93 +133,6 @@ func TestNewServerKeys(t *testing.T) {
 	}
 }
 
-// mixed is clients on an old and on our server, which share a Redis and a callee.
-type mixed struct {
-	server *redisd.Server
-	got    map[string]chan oldjuggler.Incoming
-	client map[string]*oldjuggler.Client
-}
-
-func mix(t *testing.T) *mixed {
-	t.Helper()
-	m := &mixed{server: redisd.Start(t), got: map[string]chan oldjuggler.Incoming{}, client: map[string]*oldjuggler.Client{}}
-	startOldCallee(t, m.server)
-	fresh, _ := startNew(t, m.server, socket.Options{}, redis.Options{})
-	other, _ := startNew(t, m.server, socket.Options{}, redis.Options{})
-	for name, url := range map[string]string{"old": startOld(t, m.server, oldjuggler.Options{}), "new": fresh, "other": other} {
-		got := make(chan oldjuggler.Incoming, 1000)
-		client, err := oldjuggler.Dial(url, nil, func(in oldjuggler.Incoming) { got <- in })
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(client.Close)
-		m.got[name], m.client[name] = got, client
-	}
-	return m
-}
-
-// want takes what comes to a client until it is of a type.
-func (m *mixed) want(t *testing.T, name string, kind int) oldjuggler.Incoming {
-	t.Helper()
-	for {
-		select {
-		case in := <-m.got[name]:
-			if in.Type == kind {
-				return in
-			}
-		case <-time.After(harness.Patience):
-			t.Fatalf("%s: waited in vain for a message of type %d", name, kind)
-		}
-	}
-}
-
-// Two servers of ours and an old one on one Redis: each caller has its own results, and
-// an event comes to all.
-func TestOldAndNewOnOneRedis(t *testing.T) {
-	testkit.CheckLeaks(t)
-	m := mix(t)
-	for name, client := range m.client {
-		for i := range 20 {
-			text := name + strings.Repeat("x", i)
-			id, err := client.Call("test.echo", text, 5*time.Second)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if in := m.want(t, name, oldjuggler.Res); in.For != id || string(in.Args) != `"`+text+`"` {
-				t.Fatalf("%s: got %+v, want %s for %s", name, in, text, id)
-			}
-		}
-		client.Sub("news", false)
-		client.Sub("n*", true)
-		m.want(t, name, oldjuggler.Ack)
-		m.want(t, name, oldjuggler.Ack)
-	}
-	for publisher, client := range m.client {
-		// The old server acknowledges a SUB before Redis has.
-		testkit.Eventually(t, harness.Patience, "the old subscription", func() bool {
-			n, _ := dialRedis(t, m.server).Do("PUBLISH", "news", `{"msg_uuid":""}`)
-			return n == int64(6)
-		})
-		id, err := client.Pub("news", publisher)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for name := range m.client {
-			for n := 0; n < 2; {
-				if in := m.want(t, name, oldjuggler.Event); in.For == id {
-					n++
-				}
-			}
-		}
-	}
-	left := ""
-	testkit.Eventually(t, harness.Patience, "nothing to be left in Redis", func() bool {
-		left = dump(t, dialRedis(t, m.server))
-		return left == ""
-	})
-}
-
-// When Redis is gone, sockets stay and requests are refused; when it is back, calls and
 // joinChannel has a socket of a subprotocol subscribe.
 func joinChannel(t *testing.T, url, protocol, channel string) *websocket.Conn {
 	t.Helper()
@@ -260,35 +160,17 @@ func joinChannel(t *testing.T, url, protocol, channel string) *websocket.Conn {
 	return ws
 }
 
+// When Redis is gone, sockets stay and requests are refused; when it is back, calls and
 // subscriptions go on without anybody having to do anything.
 func TestRedisRestarts(t *testing.T) {
 	testkit.CheckLeaks(t)
 	server := redisd.Start(t)
 	url, ours := startNew(t, server, socket.Options{}, redis.Options{})
-	got := make(chan oldjuggler.Incoming, 10_000)
-	client, err := oldjuggler.Dial(url, nil, func(in oldjuggler.Incoming) { got <- in })
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer client.Close()
-	next := func(kinds ...int) int {
-		for {
-			select {
-			case in := <-got:
-				for _, kind := range kinds {
-					if in.Type == kind {
-						return kind
-					}
-				}
-			case <-time.After(harness.Patience):
-				t.Fatalf("waited in vain for %v", kinds)
-			}
-		}
-	}
+	client := dialOld(t, url)
 	subscriber := joinChannel(t, url, socket.Protocol1, "c")
 	server.Kill()
 	client.Call("test.echo", "x", 300*time.Millisecond)
-	if next(oldjuggler.Ack, oldjuggler.Nack) != oldjuggler.Nack {
+	if client.next(oldjuggler.Ack, oldjuggler.Nack).Type != oldjuggler.Nack {
 		t.Error("a call was taken without Redis")
 	}
 	if err := server.Restart(); err != nil {
@@ -297,7 +179,7 @@ func TestRedisRestarts(t *testing.T) {
 	startOldCallee(t, server)
 	testkit.Eventually(t, harness.Patience, "a call to be answered", func() bool {
 		client.Call("test.echo", "x", time.Second)
-		return next(oldjuggler.Res, oldjuggler.Nack, oldjuggler.Expired) == oldjuggler.Res
+		return client.ended().Type == oldjuggler.Res
 	})
 	testkit.Eventually(t, harness.Patience, "the subscription to be back", func() bool {
 		n, _ := dialRedis(t, server).Do("PUBLISH", "c", `{"msg_uuid":"","args":1}`)
@@ -352,22 +234,13 @@ func TestNewRoundTrips(t *testing.T) {
 	server := redisd.Start(t)
 	startOldCallee(t, server)
 	url, _ := startNew(t, server, socket.Options{}, redis.Options{})
-	results := make(chan oldjuggler.Incoming, 1000)
-	client, err := oldjuggler.Dial(url, nil, func(in oldjuggler.Incoming) {
-		if in.Type == oldjuggler.Res {
-			results <- in
-		}
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer client.Close()
+	client := dialOld(t, url)
 	const calls = 400
 	for range calls {
 		client.Call("test.echo", "x", 10*time.Second)
 	}
 	for range calls {
-		<-results
+		client.next(oldjuggler.Res)
 	}
 	counts := commandCounts(t, dialRedis(t, server))
 	// SET and LPUSH of the callee's results are inside of its scripts.

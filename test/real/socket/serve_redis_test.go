@@ -19,26 +19,12 @@ func TestServeOverRedis(t *testing.T) {
 	for address, dial := range map[string]dialer{"unix://" + one.Socket: one, many.URL(): many} {
 		t.Cleanup(runOldCallee(t, dial, map[string]oldjuggler.Function{"test.reverse": oldjuggler.TestFunctions()["test.reverse"]}))
 		_, url := startServe(t, "--redis", address)
-		results := make(chan oldjuggler.Incoming, 10)
-		client, err := oldjuggler.Dial(url, nil, func(in oldjuggler.Incoming) {
-			if in.Type == oldjuggler.Res {
-				results <- in
-			}
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(client.Close)
+		client := dialOld(t, url)
 		if _, err := client.Call("test.reverse", "abc", 10*time.Second); err != nil {
 			t.Fatal(err)
 		}
-		select {
-		case in := <-results:
-			if string(in.Args) != `"cba"` {
-				t.Errorf("got %s", in.Args)
-			}
-		case <-time.After(harness.Patience):
-			t.Fatal("no result")
+		if in := client.next(oldjuggler.Res); string(in.Args) != `"cba"` {
+			t.Errorf("got %s", in.Args)
 		}
 	}
 }

@@ -61,45 +61,6 @@ func TestServeExchanges(t *testing.T) {
 	}
 }
 
-// An old client gets along with it: calls, expiry, events, and its messages counted.
-func TestOldClientOnServe(t *testing.T) {
-	c, url := startServe(t, "--test-functions")
-	got := make(chan oldjuggler.Incoming, 100)
-	client, err := oldjuggler.Dial(url, nil, func(in oldjuggler.Incoming) { got <- in })
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer client.Close()
-	want := func(kinds ...int) {
-		t.Helper()
-		for n := range kinds {
-			select {
-			case in := <-got:
-				if in.Type != kinds[0] && in.Type != kinds[len(kinds)-1] {
-					t.Fatalf("%d: got %+v, want %v", n, in, kinds)
-				}
-			case <-time.After(harness.Patience):
-				t.Fatalf("waited in vain for %v", kinds)
-			}
-		}
-	}
-	client.Sub("c", false)
-	want(oldjuggler.Ack)
-	client.Pub("c", "x")
-	want(oldjuggler.Ack, oldjuggler.Event)
-	client.Call("test.reverse", "abc", time.Minute)
-	want(oldjuggler.Ack, oldjuggler.Res)
-	client.Call("test.nobody", "abc", 50*time.Millisecond)
-	want(oldjuggler.Ack, oldjuggler.Expired)
-	for kind, n := range map[string]float64{"sub": 1, "pub": 1, "call": 2, "ack": 4, "res": 1, "evnt": 1, "nack": 0} {
-		if got := c.Metric("cabrank_socket_messages_total", "kind", kind); got != n {
-			t.Errorf("%v times %s, want %v", got, kind, n)
-		}
-	}
-	c.WaitMetric("cabrank_socket_calls_expired_total", 1)
-	c.WaitMetric("cabrank_sockets", 1)
-}
-
 // A stop refuses who is new, lets calls end, tells sockets to leave and counts what it
 // had to cut.
 func TestServeStops(t *testing.T) {
@@ -242,11 +203,7 @@ func slowReaders(t *testing.T, readers, events, channels, budget, most int) {
 	c, url := startServe(t, "--buffer-total", fmt.Sprint(budget), "--max-handshakes", "100000", "--write-timeout", "10m")
 	crowd(t, url, readers, channels)
 	before := harness.RSSKiB(t, c.PID)
-	publisher, err := oldjuggler.Dial(url, nil, func(oldjuggler.Incoming) {})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer publisher.Close()
+	publisher := dialOld(t, url)
 	text, highest := strings.Repeat("x", 2000), 0
 	for i := range events {
 		if _, err := publisher.Pub(fmt.Sprint("c", i%channels), text); err != nil {

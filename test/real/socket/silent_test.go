@@ -22,28 +22,14 @@ func TestSilentRedis(t *testing.T) {
 	server := redisd.Start(t)
 	startOldCallee(t, server)
 	url, ours := startNew(t, server, socket.Options{}, redis.Options{})
-	got := make(chan oldjuggler.Incoming, 1000)
-	client, err := oldjuggler.Dial(url, nil, func(in oldjuggler.Incoming) { got <- in })
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer client.Close()
-	kinds := func() int {
-		select {
-		case in := <-got:
-			return in.Type
-		case <-time.After(harness.Patience):
-			t.Fatal("waited in vain")
-			return 0
-		}
-	}
+	client := dialOld(t, url)
 	if err := syscall.Kill(server.PID(), syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
 	began := time.Now()
 	client.Pub("c", "x")
-	if kind := kinds(); kind != oldjuggler.Nack {
-		t.Errorf("got a message of type %d from a Redis that is silent", kind)
+	if in := client.next(oldjuggler.Nack, oldjuggler.Ack); in.Type != oldjuggler.Nack {
+		t.Errorf("got %+v from a Redis that is silent", in)
 	}
 	t.Logf("refused after %v", time.Since(began))
 	if err := syscall.Kill(server.PID(), syscall.SIGCONT); err != nil {
@@ -51,14 +37,7 @@ func TestSilentRedis(t *testing.T) {
 	}
 	testkit.Eventually(t, harness.Patience, "a call to be answered", func() bool {
 		client.Call("test.echo", "x", time.Second)
-		for {
-			switch kinds() {
-			case oldjuggler.Res:
-				return true
-			case oldjuggler.Nack, oldjuggler.Expired:
-				return false
-			}
-		}
+		return client.ended().Type == oldjuggler.Res
 	})
 	if n := ours.Stats().Sockets; n != 1 {
 		t.Errorf("%d sockets", n)
