@@ -52,8 +52,8 @@ type Config struct {
 	OnCancel     rank.OnCancel `key:"on_cancel" kind:"cancel" default:"auto" change:"reload" help:"slot of a cancelled call: hold until the worker must be done, free at once, finish the call; auto holds, or frees where slots adapt"` // R5; see CancelledSlots
 	StallTimeout time.Duration `key:"stall_timeout" default:"60s" range:"1s..24h" zero:"for ever" change:"reload" help:"how long a caller may move no byte of a call that holds a slot while others wait"`                               // R9
 	Fair         Fair          `key:"fair"`
-	Lanes        []LaneRule    `key:"lanes" kind:"lanes" default:"none" change:"upgrade" help:"classes of calls with a priority and slots of their own"` // in the order in which they are written
-	Methods      []MethodRule  `key:"methods" kind:"rules" default:"none" change:"reload" help:"how calls of a method are bounded, repeated and cancelled"`       // whole names first
+	Lanes        []LaneRule    `key:"lanes" kind:"lanes" default:"none" change:"upgrade" help:"classes of calls with a priority and slots of their own"`    // in the order in which they are written
+	Methods      []MethodRule  `key:"methods" kind:"rules" default:"none" change:"reload" help:"how calls of a method are bounded, repeated and cancelled"` // whole names first
 	Explain      bool          `key:"explain" default:"false" change:"reload" help:"whether answers carry cabrank-queue-ms and cabrank-worker in their trailers"`
 
 	Probes    Listener  `key:"probes" kind:"probes" flag:"probes" arg:"HOST:PORT|off" default:":5555" change:"upgrade" help:"where /startup, /readiness and /liveness answer"`
