@@ -11,6 +11,7 @@ import (
 	"crypto/subtle"
 	_ "embed"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -69,6 +70,10 @@ func New(o Options) *Server {
 			r.Out.Header = http.Header{}
 		},
 		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
+			if long, ok := errors.AsType[*http.MaxBytesError](err); ok {
+				http.Error(w, fmt.Sprintf("an order has at most %d bytes", long.Limit), http.StatusRequestEntityTooLarge)
+				return
+			}
 			http.Error(w, "cabrank does not answer: "+err.Error(), http.StatusBadGateway)
 		},
 	}

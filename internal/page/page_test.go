@@ -158,7 +158,7 @@ func TestTrouble(t *testing.T) {
 		t.Errorf("%d %q", status, text)
 	}
 	addr, _ = started(t, Options{Socket: socket(t), Token: token})
-	if status, text, _ := ask(t, "POST", addr, "/v1/scale", strings.Repeat("x", mostBody+1), key); status == 200 {
+	if status, text, _ := ask(t, "POST", addr, "/v1/scale", strings.Repeat("x", mostBody+1), key); status != 413 || !strings.Contains(text, "at most") {
 		t.Errorf("%d %.80q", status, text)
 	}
 }
