@@ -14,3 +14,5 @@ func newSocket(*Link, net.Conn) *socket { return nil }
 type poller struct{}
 
 func (*poller) stop() {}
+
+func (*poller) lookOn() (more bool) { return false }
