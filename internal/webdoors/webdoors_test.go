@@ -252,6 +252,39 @@ func TestOwnAnswers(t *testing.T) {
 	}
 }
 
+// The timeout of a method ends its calls by every door: the worker is told what is left, and
+// none runs on. A worker may notice first, and says so itself.
+func TestTimeoutOfAMethod(t *testing.T) {
+	const bound = 50 * time.Millisecond
+	h := newHouse(t, nil, func(o *relay.Options) { o.Methods = []relay.MethodRule{{Pattern: work + "Io", Timeout: bound}} })
+	ended := int64(0)
+	over := func(what string) {
+		t.Helper()
+		<-h.seen
+		if left := <-h.deadlines; left <= 0 || left > bound {
+			t.Errorf("%s: its worker has %v", what, left)
+		}
+		ended++
+		testkit.Eventually(t, soon, "the worker's call to be cancelled", func() bool { return int64(h.cancelled.Load()) == ended })
+	}
+	for _, f := range forms() {
+		a := f.call(t, f.client(t), h, "Io", &workpb.IoRequest{Millis: 1})
+		if a.told("grpc-status") != "4" || !strings.Contains(a.told("grpc-message"), "deadline exceeded") {
+			t.Errorf("%v: %v", f, a.trailers)
+		}
+		over(f.String())
+	}
+	for _, http2 := range []bool{false, true} {
+		for kind, body := range map[string][]byte{protoType: marshalled(t, &workpb.IoRequest{Millis: 1}), jsonType: []byte(`{"millis": 1}`)} {
+			got := ask(t, h, http2, http.MethodPost, work+"Io", body, "Content-Type", kind)
+			if got.status != http.StatusGatewayTimeout || !strings.HasPrefix(got.body, `{"code":"deadline_exceeded","message":"`) {
+				t.Errorf("%s, HTTP/2 %t: %+v", kind, http2, got)
+			}
+			over(kind)
+		}
+	}
+}
+
 // What is no gRPC-Web is answered in one line.
 func TestBadRequests(t *testing.T) {
 	h := newHouse(t, nil)
