@@ -16,8 +16,6 @@ import (
 	"time"
 
 	"golang.org/x/net/http2"
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/cabrank/cabrank/internal/demo/demopb"
 	"github.com/cabrank/cabrank/internal/testkit"
@@ -29,8 +27,7 @@ const (
 	// both.
 	turns     = 3
 	turn      = 2 * time.Second
-	goodPause = 10 * time.Millisecond // between two calls of the good caller
-	attackers = 2                     // connections at a time; one that is ended is made anew
+	attackers = 2 // connections at a time; one that is ended is made anew
 	stepPause = 10 * time.Millisecond
 	fewSteps  = 50  // at once and on each connection, so that all make 10,000 a second
 	mutes     = 100 // connections of each attacker that says nothing
@@ -128,12 +125,7 @@ func TestAttacksUnderLoad(t *testing.T) {
 	c := harness.StartCabrank(t, "--workers", "2", "--slots", "20", "--transport", "unix",
 		"--", harness.CabrankBinary(t), "demo", "worker", "--work", "5ms")
 	c.WaitReady(harness.Patience)
-	conn, err := grpc.NewClient(c.Addr, grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	good := demopb.NewGreeterClient(conn)
+	good := demopb.NewGreeterClient(harness.Dial(t, c.Addr))
 	callInTime(t, good) // warm
 
 	var table strings.Builder
@@ -284,29 +276,13 @@ func (s siege) connection(ctx context.Context, addr string, pace *time.Ticker) (
 	}
 }
 
-// callInTime makes calls in a fixed rhythm for one turn and returns how long
-// each took from when it was due.
-func callInTime(t *testing.T, good demopb.GreeterClient) (took []time.Duration) {
+// callInTime makes calls for one turn, none of which may fail.
+func callInTime(t *testing.T, good demopb.GreeterClient) []time.Duration {
 	t.Helper()
-	began := time.Now()
-	var (
-		mu    sync.Mutex // guards took
-		calls sync.WaitGroup
-	)
-	for due := time.Duration(0); due < turn; due += goodPause {
-		<-time.After(time.Until(began.Add(due)))
-		calls.Go(func() {
-			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-			defer cancel()
-			if _, err := good.SayHello(ctx, &demopb.HelloRequest{Name: "good"}); err != nil {
-				t.Errorf("a call failed: %v", err)
-			}
-			mu.Lock()
-			defer mu.Unlock()
-			took = append(took, time.Since(began)-due)
-		})
+	took, failed := inRhythm(t, good, goodPace, turn)
+	if len(failed) > 0 || len(took) == 0 {
+		t.Errorf("calls failed: %v", failed)
 	}
-	calls.Wait()
 	return took
 }
 

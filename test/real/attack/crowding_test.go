@@ -7,7 +7,6 @@ import (
 	"encoding/binary"
 	"io"
 	"net"
-	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -79,35 +78,15 @@ func dialFrom(t *testing.T, from, addr string) *grpc.ClientConn {
 	return conn
 }
 
-// goodCalls makes calls in a fixed rhythm, 30 % of what 15 slots can do, and
-// returns how long those took that were answered, from when they were due.
+// goodCalls makes 30 % of the calls that 15 slots can do, some of which are answered.
 func goodCalls(t *testing.T, good demopb.GreeterClient, lasts time.Duration) (took []time.Duration, failed int) {
 	t.Helper()
-	const every = 10 * harness.ShortWork / 3 / 15
-	var (
-		mu    sync.Mutex // guards took and failed
-		calls sync.WaitGroup
-	)
-	began := time.Now()
-	for due := time.Duration(0); due < lasts; due += every {
-		<-time.After(time.Until(began.Add(due)))
-		calls.Go(func() {
-			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-			defer cancel()
-			_, err := good.SayHello(ctx, &demopb.HelloRequest{Name: "good"})
-			mu.Lock()
-			defer mu.Unlock()
-			if err != nil {
-				failed++
-				return
-			}
-			took = append(took, time.Since(began)-due)
-		})
+	took, why := inRhythm(t, good, 10*harness.ShortWork/3/15, lasts)
+	for _, n := range why {
+		failed += n
 	}
-	calls.Wait()
-	slices.Sort(took)
 	if len(took) == 0 {
-		t.Fatalf("none of %d calls was answered", failed)
+		t.Fatalf("no call was answered: %v", why)
 	}
 	return took, failed
 }

@@ -35,43 +35,75 @@ const (
 // core and one shard, the attacker, the caller and the worker share another one, on
 // which the attacker gets only what the others leave. What is measured is so what the
 // flood does to cabrank.
-func TestFloods(t *testing.T) { floodsAgainst(t, startPinned(t, "0"), nil, nil) }
+func TestFloods(t *testing.T) { floodsAgainst(t, floods(), startPinned(t, "0"), nil, nil) }
 
 // Over TLS, where bytes do not come by the poller, it is no different.
 func TestFloodsOverTLS(t *testing.T) {
 	config, cert, _ := harness.WithTLS(t, "")
-	floodsAgainst(t, startPinned(t, "0", "--config", config), []string{"-tls"}, []string{"-ca", cert})
+	floodsAgainst(t, floods(), startPinned(t, "0", "--config", config), []string{"-tls"}, []string{"-ca", cert})
+}
+
+// While four sockets send as much as a core can it is no different.
+func TestSocketFloods(t *testing.T) {
+	floodsAgainst(t, socketFloods(), startPinned(t, "0", "--socket-path", "/ws"), []string{"-conns", "4"}, nil)
 }
 
 // floodsAgainst times a caller beside each flood; both have flags of their own.
-func floodsAgainst(t *testing.T, c *harness.Cabrank, attacker, caller []string) {
+func floodsAgainst(t *testing.T, floods []flood, c *harness.Cabrank, attacker, caller []string) {
 	t.Helper()
-	var table strings.Builder
-	rows := tabwriter.NewWriter(&table, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(rows, "flood\tanswered by\tcalm p50\tp50\tcalm p99\tp99\tratio\tsent\t")
-	for _, f := range floods() {
+	rows, show := floodTable(t)
+	for _, f := range floods {
 		t.Run(f.name, func(t *testing.T) {
-			var calm, loud steadyTimes
-			var sent string
-			for range floodTurns {
-				calm.add(callSteadily(t, c.Addr, caller...))
-				attack := flooding(t, c.Addr, f, attacker...)
-				loud.add(callSteadily(t, c.Addr, caller...))
-				attack.Signal(syscall.SIGTERM)
-				attack.ExitCode(floodBound)
-				sent = strings.TrimSpace(attack.Output())
-				c.WaitMetric("cabrank_connections", 0)
-			}
-			if n := calm.Failed + loud.Failed; n > 0 {
-				t.Errorf("%d calls failed, %d of them in calm", n, calm.Failed)
-			}
-			compareTo(t, rows, mostFlooded, f.name+"\tcabrank", calm.Door, loud.Door, sent)
-			compareTo(t, rows, mostFlooded, f.name+"\ta worker", calm.Worker, loud.Worker, sent)
+			floodBeside{
+				c: c, rows: rows, turns: floodTurns, most: mostFlooded,
+				calls:  func() steadyTimes { return callSteadily(t, c.Addr, caller...) },
+				attack: func() func() string { return flooding(t, c.Addr, f, attacker...) },
+			}.run(t, f.name)
 		})
 	}
-	rows.Flush()
-	t.Logf("\n%s", table.String())
+	show()
 	c.Stop()
+}
+
+// floodTable has a row for each flood and who answers beside it.
+func floodTable(t *testing.T) (rows *tabwriter.Writer, show func()) {
+	t.Helper()
+	var table strings.Builder
+	rows = tabwriter.NewWriter(&table, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(rows, "flood\tanswered by\tcalm p50\tp50\tcalm p99\tp99\tratio\tsent\t")
+	return rows, func() {
+		rows.Flush()
+		t.Logf("\n%s", table.String())
+	}
+}
+
+// floodBeside is a flood beside calls.
+type floodBeside struct {
+	c      *harness.Cabrank
+	rows   *tabwriter.Writer
+	turns  int
+	most   float64 // how much longer than in calm the 99th percentile may take
+	calls  func() steadyTimes
+	attack func() (end func() (sent string))
+}
+
+// run calls in calm and beside the flood in turns. No call fails, and nobody stays.
+func (f floodBeside) run(t *testing.T, name string) {
+	t.Helper()
+	var calm, loud steadyTimes
+	var sent string
+	for range f.turns {
+		calm.add(f.calls())
+		end := f.attack()
+		loud.add(f.calls())
+		sent = end()
+		f.c.WaitMetric("cabrank_connections", 0)
+	}
+	if n := calm.Failed + loud.Failed; n > 0 {
+		t.Errorf("%d calls failed, %d of them in calm", n, calm.Failed)
+	}
+	compareTo(t, f.rows, f.most, name+"\tcabrank", calm.Door, loud.Door, sent)
+	compareTo(t, f.rows, f.most, name+"\ta worker", calm.Worker, loud.Worker, sent)
 }
 
 // compareTo writes a row and holds its ratio to a bar.
@@ -115,11 +147,15 @@ func startPinned(t *testing.T, cores string, flags ...string) *harness.Cabrank {
 
 // flooding starts the attacker, who gets what others leave of its core, and returns
 // when it is at it.
-func flooding(t *testing.T, addr string, f flood, flags ...string) *harness.Process {
+func flooding(t *testing.T, addr string, f flood, flags ...string) (end func() (sent string)) {
 	t.Helper()
 	p := beside(t, "chrt", append([]string{"--idle", "0", "taskset", "-c", "1", self(t), flooderRole, "-addr", addr, "-flood", f.name}, flags...)...)
 	p.WaitLog(floodBound, floodBegun)
-	return p
+	return func() string {
+		p.Signal(syscall.SIGTERM)
+		p.ExitCode(floodBound)
+		return strings.TrimSpace(p.Output())
+	}
 }
 
 // callSteadily calls for a turn.

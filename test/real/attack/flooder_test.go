@@ -43,6 +43,8 @@ type flood struct {
 	step func(a *harness.Arms)
 	// short ends each connection when the other side has answered begin.
 	short bool
+	// frames are those of a socket instead: the first is sent once.
+	frames [][]byte
 }
 
 // floodChunk is how many bytes of steps are sent in one write, about.
@@ -176,7 +178,7 @@ func runFlooder(args []string) error {
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	for _, f.flood = range floods() {
+	for _, f.flood = range append(floods(), socketFloods()...) {
 		if f.flood.name == *name {
 			break
 		}
@@ -200,7 +202,11 @@ func runFlooder(args []string) error {
 
 // connection floods until it is ended.
 func (f *flooder) connection(ctx context.Context) {
-	nc, err := net.Dial("tcp", f.addr)
+	dial := func(addr string) (net.Conn, error) { return net.Dial("tcp", addr) }
+	if f.flood.frames != nil {
+		dial = dialSocketFlood
+	}
+	nc, err := dial(f.addr)
 	if err != nil {
 		return
 	}
@@ -213,6 +219,13 @@ func (f *flooder) connection(ctx context.Context) {
 	}
 	if f.began.Add(1) == f.conns {
 		fmt.Fprintln(os.Stderr, floodBegun)
+	}
+	if f.flood.frames != nil {
+		go io.Copy(io.Discard, nc) // ends with the connection
+		for on := f.send(nc, f.flood.frames[0]); on; {
+			on = f.send(nc, f.flood.frames[1])
+		}
+		return
 	}
 	a := harness.NewArms()
 	a.Do(a.WriteWindowUpdate(0, 1<<30))

@@ -9,7 +9,6 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
 
 	"github.com/cabrank/cabrank/internal/demo/demopb"
@@ -23,11 +22,7 @@ func limitedGreeter(t *testing.T, limits ...string) (c *harness.Cabrank, dial fu
 	c = harness.StartCabrankEnv(t, limits, "--workers", "1", "--", harness.CabrankBinary(t), "demo", "worker", "--work", "1ms")
 	c.WaitReady(harness.Patience)
 	return c, func() (demopb.GreeterClient, *grpc.ClientConn) {
-		conn, err := grpc.NewClient(c.Addr, grpc.WithNoProxy(), grpc.WithTransportCredentials(insecure.NewCredentials()))
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = conn.Close() })
+		conn := harness.Dial(t, c.Addr)
 		return demopb.NewGreeterClient(conn), conn
 	}
 }

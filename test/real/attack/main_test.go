@@ -11,5 +11,5 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	harness.Main(m, harness.Role{Name: flooderRole, Run: runFlooder}, harness.Role{Name: steadyRole, Run: runSteady}, harness.Role{Name: socketFlooderRole, Run: runSocketFlooder}, harness.Role{Name: webFlooderRole, Run: runWebFlooder})
+	harness.Main(m, harness.Role{Name: flooderRole, Run: runFlooder}, harness.Role{Name: steadyRole, Run: runSteady}, harness.Role{Name: webFlooderRole, Run: runWebFlooder})
 }

@@ -4,41 +4,24 @@ package attack_test
 
 import (
 	"encoding/binary"
-	"flag"
-	"fmt"
-	"io"
-	"net/http"
-	"os"
-	"os/signal"
+	"net"
 	"strings"
-	"sync"
-	"sync/atomic"
-	"syscall"
 
 	"github.com/gorilla/websocket"
 )
 
-// socketFlooderRole as the first argument makes the test binary an attacker by four sockets,
-// as flooderRole does by connections over HTTP/2.
-const socketFlooderRole = "socket-flooder"
-
-// socketFlood is what a socket sends once, and then at full speed.
-type socketFlood struct {
-	name        string
-	begin, step []byte
-}
-
-func socketFloods() []socketFlood {
+// socketFloods are what sockets send.
+func socketFloods() []flood {
 	const text, fin, again = 1, 0x80, 4 << 10
 	long, numbers := strings.Repeat("x", 1_000_000), strings.Repeat("1,", 500_000)+"1"
 	many := func(frame []byte) []byte { return []byte(strings.Repeat(string(frame), again)) }
-	return []socketFlood{
-		{"empty frames", maskedFrame(text, ""), many(maskedFrame(0, ""))},
-		{"pings", nil, many(maskedFrame(fin|text, `{"type":"ping"}`))},
-		{"pongs", nil, many(maskedFrame(fin|10, ""))},
-		{"long publishes", nil, maskedFrame(fin|text, `{"type":"pub","channel":"c","args":"`+long+`"}`)},
-		{"long lists", nil, maskedFrame(fin|text, `{"type":"pub","channel":"c","args":[`+numbers+`]}`)},
-		{"long calls", nil, maskedFrame(fin|text, `{"type":"call","id":1,"uri":"nobody","args":"`+long+`"}`)},
+	return []flood{
+		{name: "empty frames", frames: [][]byte{maskedFrame(text, ""), many(maskedFrame(0, ""))}},
+		{name: "pings", frames: [][]byte{nil, many(maskedFrame(fin|text, `{"type":"ping"}`))}},
+		{name: "pongs", frames: [][]byte{nil, many(maskedFrame(fin|10, ""))}},
+		{name: "long publishes", frames: [][]byte{nil, maskedFrame(fin|text, `{"type":"pub","channel":"c","args":"`+long+`"}`)}},
+		{name: "long lists", frames: [][]byte{nil, maskedFrame(fin|text, `{"type":"pub","channel":"c","args":[`+numbers+`]}`)}},
+		{name: "long calls", frames: [][]byte{nil, maskedFrame(fin|text, `{"type":"call","id":1,"uri":"nobody","args":"`+long+`"}`)}},
 	}
 }
 
@@ -57,49 +40,13 @@ func maskedFrame(first byte, payload string) []byte {
 	return append(append(b, 0, 0, 0, 0), payload...)
 }
 
-// runSocketFlooder is the main function of the attacker.
-func runSocketFlooder(args []string) error {
-	flags := flag.NewFlagSet(socketFlooderRole, flag.ContinueOnError)
-	addr := flags.String("addr", "", "who is attacked, HOST:PORT")
-	name := flags.String("flood", "", "with what")
-	if err := flags.Parse(args); err != nil {
-		return err
+// dialSocketFlood opens a socket of juggler.1, of whose connection frames are written as they are.
+func dialSocketFlood(addr string) (net.Conn, error) {
+	dialer := websocket.Dialer{Subprotocols: []string{"juggler.1"}}
+	ws, response, err := dialer.Dial("ws://"+addr+"/ws", nil)
+	if err != nil {
+		return nil, err
 	}
-	stop := make(chan os.Signal, 1)
-	signal.Notify(stop, syscall.SIGTERM)
-	var sent atomic.Int64
-	var sending sync.WaitGroup
-	var open []*websocket.Conn
-	for _, f := range socketFloods() {
-		for range 4 {
-			if f.name != *name {
-				break
-			}
-			dialer := websocket.Dialer{Subprotocols: []string{"juggler.1"}}
-			ws, response, err := dialer.Dial("ws://"+*addr+"/ws", http.Header{})
-			if err != nil {
-				return err
-			}
-			response.Body.Close()
-			open = append(open, ws)
-			conn := ws.NetConn()
-			go func() { _, _ = io.Copy(io.Discard, conn) }() // ends with the connection
-			sending.Go(func() {
-				_, err := conn.Write(f.begin)
-				for err == nil {
-					var n int
-					n, err = conn.Write(f.step)
-					sent.Add(int64(n))
-				}
-			})
-		}
-	}
-	fmt.Fprintln(os.Stderr, floodBegun)
-	<-stop
-	for _, ws := range open {
-		ws.Close()
-	}
-	sending.Wait()
-	_, err := fmt.Fprintf(os.Stdout, "%d MB\n", sent.Load()/1_000_000)
-	return err
+	response.Body.Close()
+	return ws.NetConn(), nil
 }
