@@ -20,14 +20,15 @@ func TestRollsLoseNoCallInAnyLanguage(t *testing.T) {
 			c := harness.StartLangCabrank(t, lang, "--workers", "2", "--min-ready", "2", "--transport", "unix", "--control", socket)
 			op := harness.NewOperator(t, socket)
 			client := workpb.NewWorkClient(harness.Dial(t, c.Addr))
-			short := harness.Working(client, harness.CallCPUOnce)
-			load := harness.StartLoop(t, 1, short, short, short, harness.Working(client, harness.StreamOnce))
+			load := harness.StartLoop(t, 3, harness.Working(client, harness.CallCPUOnce))
+			streams := harness.StartLoop(t, 1, harness.Working(client, harness.StreamOnce))
 			for range 2 {
 				if err := op.Run(2*harness.LangBound, "restart"); err != nil {
 					t.Fatal(err)
 				}
 			}
 			load.WantNoFailure()
+			streams.WantNoFailure()
 			state, err := op.Status()
 			if err != nil {
 				t.Fatal(err)

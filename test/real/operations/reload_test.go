@@ -156,7 +156,7 @@ func TestReloadsLoseNoCallAndNoConnection(t *testing.T) {
 	for range 3 {
 		client, dials := dialCounted(t, r.Addr)
 		dialed = append(dialed, dials)
-		loads = append(loads, harness.StartLoop(t, 1, harness.Working(client, shortCall), harness.Working(client, shortCall), harness.Working(client, wholeStream)))
+		loads = append(loads, harness.StartLoop(t, 2, harness.Working(client, shortCall)), harness.StartLoop(t, 1, harness.Working(client, wholeStream)))
 	}
 	client, dials := dialCounted(t, r.Addr)
 	dialed = append(dialed, dials)
