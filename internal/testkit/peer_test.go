@@ -85,8 +85,8 @@ func TestVerbsMeet(t *testing.T) {
 			t.Errorf("DATA: got %q", got)
 		}
 		worker.WriteWindowUpdate(3, 10)
-		if got := caller.WantWindowUpdate(3); got != 10 {
-			t.Errorf("WINDOW_UPDATE: got %d", got)
+		if got := caller.WantFrame(); got.Kind != WindowUpdate || got.Stream != 3 || got.Incr != 10 {
+			t.Errorf("WINDOW_UPDATE: got %v", got)
 		}
 		worker.WriteRST(3, http2.ErrCodeCancel)
 		caller.WantRST(3, http2.ErrCodeCancel)

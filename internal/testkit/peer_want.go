@@ -186,12 +186,6 @@ func (p *Peer) WantPingAck(data [8]byte) {
 	}
 }
 
-// WantWindowUpdate takes one WINDOW_UPDATE and returns its increment.
-func (p *Peer) WantWindowUpdate(stream uint32) uint32 {
-	p.t.Helper()
-	return p.take(WindowUpdate, stream).Incr
-}
-
 // WantCredit waits until the WINDOW_UPDATE frames read for a stream add up to
 // at least bytes, in however many frames. It takes none of them.
 func (p *Peer) WantCredit(stream uint32, bytes int64) {

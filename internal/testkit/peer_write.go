@@ -106,10 +106,6 @@ func (p *Peer) EncodeFields(fields []Field) []byte {
 	return bytes.Clone(p.block.Bytes())
 }
 
-// SetTableSize changes the dynamic table of the blocks to come; the next one
-// begins with the update (RFC 7541, 6.3).
-func (p *Peer) SetTableSize(bytes uint32) { p.encoder.SetMaxDynamicTableSize(bytes) }
-
 // WriteHeaders sends a header list, names and values alternating. A block of
 // more than 16,384 bytes goes on in CONTINUATION frames, in the same write.
 func (p *Peer) WriteHeaders(stream uint32, end EndStream, kv ...string) {

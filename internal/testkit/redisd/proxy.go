@@ -3,7 +3,6 @@ package redisd
 import (
 	"io"
 	"net"
-	"strings"
 	"sync"
 	"testing"
 )
@@ -20,11 +19,10 @@ type Proxy struct {
 
 	mu     sync.Mutex
 	target string
-	lose   string
 	ends   []net.Conn
 }
 
-// StartProxy starts one for a test. The target is HOST:PORT, or the path of a socket.
+// StartProxy starts one for a test. The target is HOST:PORT.
 func StartProxy(t testing.TB, target string) *Proxy {
 	t.Helper()
 	on, err := net.Listen("tcp", "127.0.0.1:0")
@@ -43,7 +41,7 @@ func StartProxy(t testing.TB, target string) *Proxy {
 	})
 	t.Cleanup(func() {
 		on.Close()
-		p.Cut()
+		p.cut()
 		p.serving.Wait()
 	})
 	return p
@@ -56,21 +54,13 @@ func (p *Proxy) MoveTo(target string) {
 	p.target = target
 }
 
-// Lose has the next answer that contains a text be lost, with its connection.
-func (p *Proxy) Lose(text string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.lose = text
-}
-
-// Cut ends all connections.
-func (p *Proxy) Cut() {
+// cut ends all connections.
+func (p *Proxy) cut() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, end := range p.ends {
 		_ = end.Close() // most are closed already
 	}
-	p.ends = nil
 }
 
 func (p *Proxy) pass(client net.Conn) {
@@ -78,14 +68,11 @@ func (p *Proxy) pass(client net.Conn) {
 	p.mu.Lock()
 	target := p.target
 	p.mu.Unlock()
-	network := "tcp"
-	if strings.HasPrefix(target, "/") {
-		network = "unix"
-	}
-	server, err := net.Dial(network, target)
+	server, err := net.Dial("tcp", target)
 	if err != nil {
 		return // the client sees its connection end
 	}
+	defer server.Close()
 	p.mu.Lock()
 	p.ends = append(p.ends, client, server)
 	p.mu.Unlock()
@@ -93,24 +80,5 @@ func (p *Proxy) pass(client net.Conn) {
 		defer server.Close()
 		_, _ = io.Copy(server, client) // it ends with either end
 	})
-	defer server.Close()
-	for buffer := make([]byte, 1<<16); ; {
-		n, err := server.Read(buffer)
-		if err != nil || p.loses(buffer[:n]) {
-			return
-		}
-		if _, err := client.Write(buffer[:n]); err != nil {
-			return
-		}
-	}
-}
-
-func (p *Proxy) loses(answer []byte) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	lost := p.lose != "" && strings.Contains(string(answer), p.lose)
-	if lost {
-		p.lose = ""
-	}
-	return lost
+	_, _ = io.Copy(client, server)
 }

@@ -4,14 +4,10 @@ package fibonacci_test
 
 import (
 	"fmt"
-	"io"
-	"net"
 	"net/http"
 	"regexp"
 	"strconv"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 
 	"github.com/cabrank/cabrank/internal/testkit"
@@ -68,63 +64,19 @@ func TestConnections(t *testing.T) {
 	for _, f := range flavours() {
 		t.Run(f.name, func(t *testing.T) {
 			s := startServer(t, f.server)
-			for setting, want := range map[int]int64{1: 1, 3: 3, 0: 6} {
-				wire := startWire(t, s.addr)
-				front := startFront(t, f.front, wire.addr, fmt.Sprintf("CONNECTIONS=%d", setting))
+			for setting, want := range map[int]int{1: 1, 3: 3, 0: 6} {
+				wire := harness.Tap(t, s.addr)
+				front := startFront(t, f.front, wire.Addr, fmt.Sprintf("CONNECTIONS=%d", setting))
 				for range 6 {
 					get(t, front.url+"/fibonacci/random?iterations=4")
 				}
-				if got := wire.accepted.Load(); got != want {
+				if got := wire.Opened(); got != want {
 					t.Errorf("CONNECTIONS=%d: 6 requests have made %d connections, want %d", setting, got, want)
 				}
 				front.Kill()
 			}
 		})
 	}
-}
-
-// wire passes connections on, and counts them.
-type wire struct {
-	addr     string
-	accepted atomic.Int64
-}
-
-func startWire(t *testing.T, to string) *wire {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	w := &wire{addr: listener.Addr().String()}
-	var running sync.WaitGroup
-	t.Cleanup(running.Wait)
-	t.Cleanup(func() { listener.Close() })
-	running.Go(func() {
-		for {
-			conn, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			w.accepted.Add(1)
-			running.Go(func() { pass(conn, to) })
-		}
-	})
-	return w
-}
-
-// pass copies both ways until one end has gone.
-func pass(conn net.Conn, to string) {
-	defer conn.Close()
-	onward, err := net.Dial("tcp", to)
-	if err != nil {
-		return
-	}
-	defer onward.Close()
-	go func() { // ends with onward
-		defer onward.Close()
-		_, _ = io.Copy(onward, conn)
-	}()
-	_, _ = io.Copy(conn, onward)
 }
 
 // start matches the command line of the README.
