@@ -159,9 +159,7 @@ func (h *havoc) advance(n int) {
 			c.leave()
 		}
 	default:
-		if c := h.some(onWay); c != nil {
-			c.leave()
-		}
+		h.calls[h.IntN(len(h.calls))].leave()
 	}
 }
 
@@ -188,6 +186,9 @@ func (c *havocCall) acquire() {
 
 func (c *havocCall) acquireFree() {
 	c.arrives()
+	if c.IntN(2) == 0 { // beside a call that runs there
+		c.Request.Avoid = c.endpoints[c.IntN(len(c.endpoints))].Endpoint
+	}
 	lease, ok := c.rank.AcquireFree(&c.Ticket, c.now)
 	c.model.acquiredFree(c, ok)
 	if ok {
@@ -314,8 +315,9 @@ func (h *havoc) turn() {
 	case n < 3:
 		h.setReady(e, !e.ready)
 	case n < 6:
-		e.suspect = e.ready && !e.suspect
-		h.took(h.rank.SetSuspect(e.Endpoint, e.suspect, h.now, nil))
+		suspect := !e.suspect
+		e.suspect = e.ready && suspect // there is no suspicion of an endpoint that is not ready
+		h.took(h.rank.SetSuspect(e.Endpoint, suspect, h.now, nil))
 	default:
 		h.setReady(e, true)
 	}

@@ -63,8 +63,13 @@ func (m *model) reply(c *havocCall) Reply {
 }
 
 func (m *model) acquiredFree(c *havocCall, ok bool) {
-	if m != nil && ok != (m.reply(c) == Granted) {
-		m.Fatalf("AcquireFree: %v with %d waiting and %d endpoints free", ok, len(m.queue), len(m.free()))
+	if m == nil {
+		return
+	}
+	free := m.free()
+	elsewhere := slices.ContainsFunc(free, func(e *havocEndpoint) bool { return e.Endpoint != c.Request.Avoid })
+	if ok != (m.reply(c) == Granted && elsewhere) {
+		m.Fatalf("AcquireFree: %v with %d waiting and %d endpoints free", ok, len(m.queue), len(free))
 	}
 }
 
@@ -233,6 +238,9 @@ func (m *model) compare() {
 	for _, e := range m.endpoints {
 		if e.ready {
 			ready++
+		}
+		if got := m.rank.InFlight(e.Endpoint); got != e.inFlight {
+			m.Fatalf("%d in flight on %s, want %d", got, e.Name(), e.inFlight)
 		}
 		if !e.removed {
 			want = append(want, EndpointState{
