@@ -21,23 +21,6 @@ func TestPartialData(t *testing.T) {
 	r.wantLog("data 1 abc", "data 1 d", "data 1 ef END")
 }
 
-// RFC 9113 6.1: padding is no data, and END_STREAM comes behind it.
-func TestPaddedData(t *testing.T) {
-	r := newServer(t)
-	r.feed(wire().request(1, false))
-	r.log = nil
-	in := wire().padded(1, false, "abc", 5).padded(1, false, "", 3).padded(1, true, "de", 0).b.Bytes()
-	r.feed(wire().raw(in))
-	r.wantLog("data 1 abc", "data 1 de END")
-
-	r.feed(wire().request(3, false))
-	r.log = nil
-	for _, b := range wire().padded(3, true, "xy", 4).b.Bytes() {
-		r.feed(wire().raw([]byte{b}))
-	}
-	r.wantLog("data 3 x", "data 3 y", "data 3  END")
-}
-
 // RFC 9113 6.9.1: padding counts for flow control; its credit comes back at
 // once, since nobody forwards it.
 func TestPaddingIsCredited(t *testing.T) {

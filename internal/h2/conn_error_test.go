@@ -109,16 +109,6 @@ func TestConnErrorNamesTheLastStream(t *testing.T) {
 	r.wantLog("headers 7 :path=/s/m", "lost 7 sent=true")
 }
 
-// RFC 9113 4.1, 5.3.2: what is to be ignored is ignored.
-func TestIgnoredFrames(t *testing.T) {
-	r := newServer(t)
-	r.feed(wire().frame(0x42, 0xff, 1, "x").frame(0x42, 0, 0, "").frame(framePriority, 0, 1, "12345").
-		frame(framePriority, 0, 99, "12345").settings(http2.Setting{ID: 0x99, Val: 1}, http2.Setting{ID: http2.SettingHeaderTableSize, Val: 0}).
-		frame(frameSettings, flagAck, 0, ""))
-	r.wantLog()
-	r.wantFrames("SETTINGS ack")
-}
-
 // RFC 9113 7: codes that nobody has defined have a name too.
 func TestErrCodeNames(t *testing.T) {
 	if got := ErrCode(0xff).String(); got != "UNKNOWN_0xff" {

@@ -59,6 +59,7 @@ func TestRFC9113_8_3_MalformedAnswers(t *testing.T) {
 		{"trailers with :path", clientAnswering, head("a", "b", ":path", "/"), ""},
 		{"trailers in upper case", clientAnswering, head("Grpc-Status", "0"), ""},
 		{"trailers with connection", clientAnswering, head("connection", "close"), ""},
+		{"request trailers without END_STREAM", serverOpen, wire().headers(1, false, "a", "b"), ""},
 		{"request trailers with :path", serverOpen, head(":path", "/"), ""},
 		{"request trailers with :status", serverOpen, head(":status", "200"), ""},
 		{"request trailers in upper case", serverOpen, head("A", "b"), ""},
@@ -67,7 +68,10 @@ func TestRFC9113_8_3_MalformedAnswers(t *testing.T) {
 	for i := range rulings {
 		rulings[i].want = broken(ProtocolError)
 	}
-	rule(t, append(rulings, ruling{"te: trailers", clientAnswering, head("te", "trailers"), "headers 1 te=trailers END"}))
+	rule(t, append(rulings,
+		ruling{"te: trailers", clientAnswering, head("te", "trailers"), "headers 1 te=trailers END"},
+		ruling{"a request, of which nobody hears", serverIdle, wire().request(1, true, "Upper", "case"), "RST 1 PROTOCOL_ERROR"},
+	))
 }
 
 // RFC 9113 8.1.1: a message has as much content as its content-length says, in

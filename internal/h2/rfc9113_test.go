@@ -85,7 +85,6 @@ const ignored = ""
 
 func rule(t *testing.T, rulings []ruling) {
 	t.Helper()
-	t.Helper()
 	for _, tt := range rulings {
 		t.Run(tt.name, func(t *testing.T) {
 			r := tt.state.rig(t)
@@ -197,6 +196,8 @@ func TestRFC9113_5_1_StreamStates(t *testing.T) {
 		{"half-closed (remote): HEADERS of a worker", clientAnswered, wire().headers(1, true, "a", "b"), broken(StreamClosed)},
 		{"half-closed (remote): WINDOW_UPDATE of a worker", clientAnswered, wire().window(1, 1), ignored},
 		{"half-closed (remote): RST_STREAM of a worker", clientAnswered, wire().rst(1, NoError), "reset 1 NO_ERROR by peer"},
+		{"half-closed (remote): DATA", serverAsked, wire().data(1, false, "x"), broken(StreamClosed)},
+		{"half-closed (remote): HEADERS", serverAsked, wire().headers(1, true, "a", "b"), broken(StreamClosed)},
 		{"half-closed (remote): WINDOW_UPDATE", serverAsked, wire().window(1, 1), ignored},
 		{"half-closed (remote): PRIORITY", serverAsked, priority, ignored},
 		{"half-closed (remote): RST_STREAM", serverAsked, wire().rst(1, Cancel), "reset 1 CANCEL by peer"},
@@ -337,7 +338,16 @@ func TestRFC9113_6_8_PingAndGoAway(t *testing.T) {
 func TestRFC9113_6_10_Continuation(t *testing.T) {
 	begun := func() *wireBytes { return wire().frame(frameHeaders, flagEndStream, 1, "\x88") }
 	const interrupted = "PROTOCOL_ERROR: header_block_interrupted"
+	head := []string{":method", "GET", ":scheme", "http", ":path", "/s/m", "x", strings.Repeat("ä", 50)}
+	block := string(wire().encode(head...))
 	rule(t, []ruling{
+		{"a block in frames of an octet", serverIdle, wire().fragments(1, true, 1, head...), "headers 1 :path=/s/m x=(100 bytes) END"},
+		{"a block in two frames", serverIdle, wire().fragments(1, true, 63, head...), "headers 1 :path=/s/m x=(100 bytes) END"},
+		{"a block that begins in the second frame", serverIdle,
+			wire().frame(frameHeaders, flagEndStream, 1, "").frame(frameContinuation, flagEndHeaders, 1, block), "headers 1 :path=/s/m x=(100 bytes) END"},
+		{"a block between padding and priority (6.2)", serverIdle,
+			wire().frame(frameHeaders, flagPadded|flagPriority|flagEndHeaders, 1, "\x03\x80\x00\x00\x03\x10"+block+"\x00\x00\x00"), "headers 1 :path=/s/m x=(100 bytes)"},
+		{"a list above our limit (6.5.2)", serverIdle, wire().fragments(1, true, 16384, append(head, "big", strings.Repeat("v", 17<<10))...), "too large 1 END"},
 		{"END_STREAM is that of HEADERS", clientOpen, begun().frame(frameContinuation, flagEndHeaders, 1, ""), "headers 1 :status=200 END"},
 		{"CONTINUATION behind END_HEADERS", clientOpen, wire().answer(1, false).frame(frameContinuation, flagEndHeaders, 1, ""), "PROTOCOL_ERROR: continuation_without_headers"},
 		{"CONTINUATION behind DATA", clientAnswering, wire().data(1, false, "x").frame(frameContinuation, flagEndHeaders, 1, ""), "PROTOCOL_ERROR: continuation_without_headers"},
