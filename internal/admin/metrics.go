@@ -307,7 +307,7 @@ func (c *collector) collectCalls(out emitter, stats relay.Stats) {
 	for result, hedges := range stats.Hedges {
 		out.counter(c.hedges, hedges, result)
 	}
-	for side, reasons := range stats.Partings {
+	for side, reasons := range stats.Disconnects {
 		for reason, connections := range reasons {
 			out.counter(c.ended, connections, side, reason)
 		}

@@ -7,36 +7,35 @@ import (
 )
 
 const (
-	// absentAfter is the silence of a caller with calls after which it is asked whether
-	// it is there at all. gRPC's clients answer every PING and punish none.
+	// absentAfter is the silence after which a caller with calls gets a PING. gRPC's
+	// clients answer every PING and punish none.
 	absentAfter = 30 * time.Second
-	// absentLooks is how often callers are looked at. With keepAliveAnswer for the
-	// answer a caller whose network is gone loses its calls within 55 s.
+	// absentLooks is the time between two looks at all callers. Together with
+	// keepAliveAnswer it ends the calls of a caller without a network within 55 s.
 	absentLooks = 5 * time.Second
 )
 
-// absentWatch ends the connections of callers that are behind a network, have calls and
-// are not there any more: nothing else would say so. What the system sends them goes
-// nowhere, and a stream whose caller takes nothing need not have anything to send.
+// absentWatch ends the connections of callers with calls that the network has cut off.
+// TCP alone does not notice: a stream may have nothing to send for hours.
 //
-// A caller with a slow line, which has yet to get what lies in front of the PING, has
-// another keepAliveAnswer as long as its machine acknowledges bytes.
+// A caller behind a slow line has other bytes to receive before the PING. It gets another
+// keepAliveAnswer as long as its machine acknowledges bytes.
 //
-// Its timer is wound only while there are such callers with calls.
+// The timer is set only while a caller behind a network has calls.
 // Concurrency: guarded by the lock of its shard.
 type absentWatch struct {
-	st     *stand
+	st     *shardState
 	timer  shard.Timer
 	absent []*callerConn // scratch
 }
 
-func newAbsentWatch(st *stand) *absentWatch {
+func newAbsentWatch(st *shardState) *absentWatch {
 	w := &absentWatch{st: st}
 	w.timer.Owner = w
 	return w
 }
 
-// wind has the watch look again.
+// wind sets the timer for the next look.
 func (w *absentWatch) wind(now time.Duration) {
 	if !w.timer.Set() {
 		w.st.SetTimer(&w.timer, now+absentLooks)
@@ -46,7 +45,7 @@ func (w *absentWatch) wind(now time.Duration) {
 // Expired implements shard.Expirer.
 func (w *absentWatch) Expired(_ *shard.Timer, now time.Duration) {
 	for cc := range w.st.callers {
-		if !cc.away || cc.link.Conn.Streams() == 0 || cc.link.Closed() {
+		if !cc.overNetwork || cc.link.Conn.Streams() == 0 || cc.link.Closed() {
 			continue
 		}
 		w.wind(now)
@@ -56,13 +55,13 @@ func (w *absentWatch) Expired(_ *shard.Timer, now time.Duration) {
 	}
 	for i, cc := range w.absent {
 		w.absent[i] = nil
-		w.st.partings[parting{ofCaller, partingAbsent}]++
+		w.st.disconnects[disconnect{ofCaller, reasonNoAnswer}]++
 		cc.link.Close(errSilent)
 	}
 	w.absent = w.absent[:0]
 }
 
-// isAbsent asks a caller that is silent, and reports whether it has left that unanswered.
+// isAbsent sends a PING to a silent caller, and reports whether it has left one unanswered.
 func (cc *callerConn) isAbsent(now time.Duration) bool {
 	switch heard := cc.link.Conn.Heard(); {
 	case cc.asked == 0 || heard >= cc.asked:
@@ -70,7 +69,7 @@ func (cc *callerConn) isAbsent(now time.Duration) bool {
 		if now-heard >= absentAfter {
 			cc.asked = now
 			cc.acked, _ = cc.link.Acked()
-			cc.link.Conn.Ping(whetherThere())
+			cc.link.Conn.Ping(keepAlivePing())
 		}
 		return false
 	case now-cc.asked < keepAliveAnswer:

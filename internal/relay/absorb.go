@@ -1,19 +1,19 @@
 package relay
 
-// absorb has the worker send on although the caller does not take the answer,
-// so that the worker comes to its end and the slot is free (R9): credit goes back
-// for bytes that wait here. What is given so, ahead of the caller, is counted in
-// three ledgers, and none may overflow:
+// absorb lets the worker send on although the caller does not read the answer, so
+// that the worker finishes and its slot becomes free (R9): the worker gets credit
+// back for bytes that wait here. This credit, ahead of the caller, counts against
+// three bounds:
 //
-//   - of the call: what waits and what the worker may still send are together no
-//     more than Options.AbsorbBytes, or one window if that is more;
-//   - of the connection: half of Limits.Buffer, so that a caller with slow
-//     readers on it can still begin new calls;
-//   - of the process: half of what may be buffered. Nothing is given while more
-//     than half of that is in use anyway.
+//   - the call: waiting bytes and those that the worker may still send are together
+//     at most Options.AbsorbBytes, or one window if that is more;
+//   - the connection: half of Limits.Buffer, so that a caller with slow readers can
+//     still begin new calls;
+//   - the process: half of what may be buffered. While more than half of that is in
+//     use, no credit is given.
 //
-// Credit leaves in halves of the first window, and the window does not grow by it:
-// that is for callers that take their bytes (R11).
+// Credit goes out in halves of the first window, and does not make the window grow:
+// only callers that read get larger windows (R11).
 func (c *call) absorb() {
 	conn := c.up.Conn()
 	if conn == nil || c.respEnd {
@@ -37,8 +37,8 @@ func (c *call) absorb() {
 	conn.Advance(&c.up, n)
 }
 
-// repay takes n bytes that the caller has taken, or never will, off the credit
-// that was given ahead, and returns how many of them were not part of it.
+// repay subtracts n bytes from the credit that was given ahead: the caller has taken
+// them, or never will. It returns how many bytes were not part of that credit.
 func (c *call) repay(n int) int {
 	paid := min(n, c.ahead)
 	if paid > 0 {
@@ -49,7 +49,7 @@ func (c *call) repay(n int) int {
 	return n - paid
 }
 
-// lend notes credit for n bytes in the ledger of the process, if it has room.
+// lend counts credit for n bytes against the bound of the process, if there is room.
 func (r *Relay) lend(n int) bool {
 	if r.absorbed.Add(int64(n)) <= r.bufferTotal()/2 {
 		return true

@@ -6,57 +6,57 @@ import (
 	"github.com/cabrank/cabrank/internal/grpcwire"
 )
 
-// Access is what is known of a finished call. Values of metadata are not among it.
+// Access describes a finished call. It has no values of metadata.
 //
-// Concurrency: it belongs to the relay, and changes when the function that got it has
-// returned. So does Path.
+// Concurrency: the relay owns it and Path, and uses both again once the function that
+// got them has returned.
 type Access struct {
-	Path   []byte        // as the caller has sent it, without a query; at most 200 octets of it
-	GRPC   bool          // it is of gRPC
-	Code   grpcwire.Code // of gRPC
-	Status int           // of HTTP, for calls that are not of gRPC; 0: the caller has left
-	Reason string        // why cabrank itself has ended it, as in cabrank_refusals_total; "": it has not
-	Worker string        // that had it last; "": none had
+	Path   []byte        // as the caller sent it, without a query; at most its first 200 octets
+	GRPC   bool          // whether it is a gRPC call
+	Code   grpcwire.Code // gRPC status
+	Status int           // HTTP status of other calls; 0: the caller has left
+	Reason string        // why Cabrank itself ended it, as in cabrank_refusals_total; "": a worker answered
+	Worker string        // the last one that had it; "": none
 
 	Caller Caller
-	Hops   int // cabranks that it has passed before
+	Hops   int // cabranks that it passed before
 
 	Took   time.Duration // from its head to its end
 	Waited time.Duration // in the queue
 	Worked time.Duration // with a slot
-	Tries  int           // attempts behind the first one
+	Tries  int           // attempts after the first one
 
 	Received, Sent int64 // bytes of messages, from the caller and to it
 }
 
-// appendPath appends the path of the call, without a query, as far as it is known still:
-// at most mostPath octets.
+// appendPath appends the path of the call without a query, at most mostPath octets, or
+// nothing once the path has been freed.
 func (c *call) appendPath(to []byte) []byte {
 	switch {
 	case c.method != nil:
 		return append(to, c.method.name[:min(len(c.method.name), mostPath)]...)
-	case c.form != nil:
-		return append(to, c.form.path[:min(len(c.form.path), mostPath)]...)
+	case c.head != nil:
+		return append(to, c.head.path[:min(len(c.head.path), mostPath)]...)
 	}
 	return to
 }
 
-// tellAccess has the finished call logged, if anybody logs calls.
-func (st *stand) tellAccess(c *call, now time.Duration) {
+// logAccess passes the finished call to Options.Access.
+func (st *shardState) logAccess(c *call, now time.Duration) {
 	tell := st.relay.settings().Access
 	if tell == nil {
 		return
 	}
 	a := &st.access
 	*a = Access{
-		GRPC: c.grpc, Code: c.code, Status: c.httpStatus, Caller: c.who.Caller,
+		GRPC: c.grpc, Code: c.code, Status: c.httpStatus, Caller: c.callerID.Caller,
 		Took: now - c.started, Waited: c.waited, Worked: c.work.total,
 		Tries: c.previous, Received: c.received, Sent: c.sent,
 	}
 	st.accessPath = c.appendPath(st.accessPath[:0])
 	a.Path = st.accessPath
-	if c.form != nil {
-		a.Hops = c.form.hops
+	if c.head != nil {
+		a.Hops = c.head.hops
 	}
 	if c.failed {
 		a.Reason = st.relay.answers[c.failedAs].token

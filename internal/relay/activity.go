@@ -8,59 +8,58 @@ import (
 )
 
 const (
-	// quietAfter is the silence from which on it is told what an endpoint owes: one that
-	// answers calls all the time owes nothing that tells anything.
+	// quietAfter is the silence after which pending calls count as evidence: while an
+	// endpoint answers other calls, they say nothing about its health.
 	quietAfter = 250 * time.Millisecond
-	// mostPath bounds the path of a call where it is told, octets.
+	// mostPath is the longest part of a path that logs and reports get, octets.
 	mostPath = 200
 )
 
-// sight is what one look at an endpoint finds, over all shards: the evidence, and what of it
-// is compared with instants of the relay's. Those are 0 for never.
-type sight struct {
+// snapshot is the evidence that one look at an endpoint finds on all shards. Its instants
+// are those of the relay's clock, 0 for never.
+type snapshot struct {
 	health.Work
-	heard, turned time.Duration // when it was heard last, and turned calls away on a shard where it keeps doing so
-	quiet         bool          // it has been silent for a moment: only then it is told what it owes
-	// asked is when the first call was sent to its end that came after that byte
-	// and whose method is known, whether it runs still or was given up; due is when
-	// it should have been answered.
+	heard, turned time.Duration // the last answer; the last call turned away, on shards where the endpoint keeps doing so
+	quiet         bool          // silent for quietAfter: only then are pending calls added
+	// asked is when the first call after that answer was sent completely, among calls of
+	// known methods, running or given up; due is when its answer should have come.
 	asked, due time.Duration
-	waits      int // calls that run there and are owed no answer
+	waits      int // calls that run there and whose requests are not complete, or answered in part
 }
 
-// Activity tells what is known of an endpoint's work, as evidence for its judge (R6). That
-// others have spoken counts when their Activity was asked for.
+// Activity returns the evidence about an endpoint's work, for package health (R6). It
+// compares an endpoint with the others whose Activity is asked for, too.
 //
 // Cost: the lock of each shard, twice where calls run, and a look at each call there.
 func (r *Relay) Activity(e *Endpoint) health.Work {
-	now, s := r.now(), sight{Work: health.Work{InFlight: r.rank.InFlight(e.slots), Slots: e.size}}
-	r.each(func(st *stand) { e.upstreams[st.number].hear(&s) })
+	now, s := r.now(), snapshot{Work: health.Work{InFlight: r.rank.InFlight(e.slots), Slots: e.size}}
+	r.each(func(st *shardState) { e.upstreams[st.number].addAnswers(&s) })
 	ready := e.ready.Load()
-	for was := r.spoken.Load(); ready && int64(s.heard) > was && !r.spoken.CompareAndSwap(was, int64(s.heard)); {
-		was = r.spoken.Load()
+	for was := r.lastAnswer.Load(); ready && int64(s.heard) > was && !r.lastAnswer.CompareAndSwap(was, int64(s.heard)); {
+		was = r.lastAnswer.Load()
 	}
 	s.Heard, s.quiet = r.at(s.heard), now-s.heard >= quietAfter
 	if s.InFlight > 0 || s.quiet && s.Left.After(s.Heard) {
-		r.each(func(st *stand) { e.upstreams[st.number].listen(&s) })
+		r.each(func(st *shardState) { e.upstreams[st.number].addPending(&s) })
 	}
 	if s.Owing == 0 && s.waits >= e.size {
-		// Each slot has a call that waits for its caller. They could not all run while a
-		// thread is held by one that was given up.
+		// Each slot has a call that waits for its caller. They could not all run if a
+		// given-up call still held a thread.
 		s.GivenUp, s.First, s.Latest, s.Longest = 0, time.Time{}, time.Time{}, 0
 	}
 	s.Answered, s.TurnsAway = r.at(e.answered()), s.turned > e.answered()
-	s.Overdue = ready && health.IsOverdue(s.due, time.Duration(r.spoken.Load()), now)
+	s.Overdue = ready && health.IsOverdue(s.due, time.Duration(r.lastAnswer.Load()), now)
 	return s.Work
 }
 
-// hear adds what came to this shard, and what was sent by it.
-func (u *upstream) hear(s *sight) {
+// addAnswers adds the answers that came to this shard and the calls that it sent.
+func (u *upstream) addAnswers(s *snapshot) {
 	s.Served, s.Cuts, s.Sent = s.Served+u.served, s.Cuts+u.cuts, s.Sent+u.calls
 	s.heard, s.turned = max(s.heard, u.lastHeard()), max(s.turned, u.turned.Last())
 	s.Left = health.Later(s.Left, u.st.relay.at(u.left))
 }
 
-// lastHeard is when an answer came to this shard last.
+// lastHeard returns when the last answer came to this shard.
 func (u *upstream) lastHeard() time.Duration {
 	heard := u.heard
 	for _, uc := range u.conns {
@@ -69,17 +68,17 @@ func (u *upstream) lastHeard() time.Duration {
 	return heard
 }
 
-// listen adds the calls of this shard that run at an endpoint, and if it is quiet
-// everywhere what it owes.
-func (u *upstream) listen(s *sight) {
+// addPending adds the calls of this shard that run at the endpoint, and if the endpoint is
+// quiet on all shards, the answers that it owes.
+func (u *upstream) addPending(s *snapshot) {
 	for _, uc := range u.conns {
-		uc.link.Conn.Each(func(stream *h2.Stream) { s.add(stream.Owner.(*attempt)) })
+		uc.link.Conn.Each(func(stream *h2.Stream) { s.addCall(stream.Owner.(*attempt)) })
 		if !s.quiet {
 			continue
 		}
 		switch usual := uc.askedOf.usualRun(); {
 		case usual == 0:
-			uc.asked = 0 // the next call may be of a method that is known
+			uc.asked = 0 // the next call may be of a known method
 		case uc.asked > s.heard && (s.asked == 0 || uc.asked < s.asked):
 			s.asked, s.due = uc.asked, health.Due(uc.asked, usual)
 		}
@@ -87,15 +86,15 @@ func (u *upstream) listen(s *sight) {
 	if given := u.given; s.quiet && given.calls > 0 && given.until > s.heard {
 		r := u.st.relay
 		s.GivenUp, s.First = s.GivenUp+given.calls, health.Earlier(s.First, r.at(given.first))
-		s.owes(r, u.last, u.lastOf)
+		s.addOwed(r, u.last, u.lastOf)
 		if s.Owed.IsZero() {
 			s.Method = string(u.path)
 		}
 	}
 }
 
-// add adds a call that runs, if it has a slot.
-func (s *sight) add(a *attempt) {
+// addCall adds a running call, if it has a slot.
+func (s *snapshot) addCall(a *attempt) {
 	if !a.lease.Valid() {
 		return
 	}
@@ -111,12 +110,12 @@ func (s *sight) add(a *attempt) {
 		if s.Owed.IsZero() || began.Before(s.Owed) {
 			s.Owed, s.Method = began, string(a.call.appendPath(nil))
 		}
-		s.owes(r, a.lease.At(), a.call.method)
+		s.addOwed(r, a.lease.At(), a.call.method)
 	}
 }
 
-// owes adds a call that began at an instant.
-func (s *sight) owes(r *Relay, began time.Duration, m *method) {
+// addOwed adds a call whose answer is pending since began.
+func (s *snapshot) addOwed(r *Relay, began time.Duration, m *method) {
 	s.Latest = health.Later(s.Latest, r.at(began))
 	s.Longest = max(s.Longest, r.runsOf(m).Longest(began))
 }

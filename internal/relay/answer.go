@@ -9,30 +9,28 @@ import (
 )
 
 const (
-	// holdFor is how long response HEADERS wait for the block behind them (R2),
-	// where the call may be sent again by its answer and the worker is known to fail in
-	// two blocks, if they say nothing but that there is an answer. 2 ms do on an idle
-	// machine; on a busy one a Ruby worker was seen to need more than 20 between
-	// its two writes. An
-	// ordinary reply has its first message right behind its HEADERS and does not
-	// wait; one that has not pays with late HEADERS, never with late messages.
+	// holdFor is how long response HEADERS without metadata wait for the block behind
+	// them (R2), where the answer may have the call sent again and the worker is known to
+	// fail in two blocks. An idle machine needs 2 ms; on a busy one a Ruby worker took
+	// more than 20 ms between its two writes. An ordinary reply has its first message
+	// right behind its HEADERS and does not wait; any other gets late HEADERS, never
+	// late messages.
 	holdFor = 250 * time.Millisecond
-	// holdBriefly is the same for HEADERS that carry metadata of the application,
-	// for those of a failure rarely do, and of all before a worker has failed in two
-	// blocks.
+	// holdBriefly is the same for HEADERS with metadata of the application, which
+	// failures rarely have, and for all HEADERS until a worker has failed in two blocks.
 	holdBriefly = 2 * time.Millisecond
-	// plainFields is how many fields HEADERS without metadata have at most:
+	// plainFields is the largest number of fields in HEADERS without metadata:
 	// :status, content-type, grpc-encoding, grpc-accept-encoding.
 	plainFields = 4
-	// clockSkew is how much earlier than here a deadline may pass at a peer that
-	// was told the time left and not the instant.
+	// clockSkew is how much earlier a deadline may pass at a peer: it was told the
+	// time left, not the instant.
 	clockSkew = 2 * time.Millisecond
-	// maxRefusals is how often a call that was refused is put back (R1).
+	// maxRefusals is how often a refused call returns to the queue (R1).
 	maxRefusals = 8
 )
 
-// workerSide is told what upstream connections read (h2.Handler).
-type workerSide struct{ st *stand }
+// workerSide gets the frames of upstream connections (h2.Handler).
+type workerSide struct{ st *shardState }
 
 // Accept implements h2.Handler; workers open no streams.
 func (workerSide) Accept(*h2.Conn, *h2.Block) *h2.Stream { return nil }
@@ -41,16 +39,16 @@ func (workerSide) Accept(*h2.Conn, *h2.Block) *h2.Stream { return nil }
 func (h workerSide) Headers(s *h2.Stream, b *h2.Block, end bool) {
 	a, now := s.Owner.(*attempt), h.st.Now()
 	if uc := a.via; uc != nil && uc.heard != now && a.alive(b, end) {
-		a.spoke(now)
+		a.noteAnswer(now)
 	}
 	if !a.answered {
 		a.call.work.first = now - a.lease.At()
 	}
-	a.call.touchAside(now)
+	a.call.touchReflection(now)
 	switch {
-	case a.unheard:
-		a.unheardHeaders(b, end, now)
-	case end && a.call.hedging && a.givesWay(b, now):
+	case a.detached:
+		a.detachedHeaders(b, end, now)
+	case end && a.call.hedging && a.answerInRace(b, now):
 	case end:
 		a.call.answerEnded(b, now)
 	case b.Status < 200:
@@ -64,10 +62,10 @@ func (h workerSide) Headers(s *h2.Stream, b *h2.Block, end bool) {
 func (h workerSide) TooLarge(s *h2.Stream, end bool) {
 	a, now := s.Owner.(*attempt), h.st.Now()
 	switch {
-	case a.unheard:
-		a.unheardData(nil, end, now)
-	case !a.loses(rank.Failed, now):
-		a.call.leaveWorker(rank.Failed, now) // by its own doing, and not the caller's
+	case a.detached:
+		a.detachedData(nil, end, now)
+	case !a.failInRace(rank.Failed, now):
+		a.call.leaveWorker(rank.Failed, now) // the worker's fault, not the caller's
 		a.call.fail(endedHeaders, now)
 	}
 }
@@ -75,9 +73,9 @@ func (h workerSide) TooLarge(s *h2.Stream, end bool) {
 // Data implements h2.Handler.
 func (h workerSide) Data(s *h2.Stream, p []byte, end bool) {
 	a, now := s.Owner.(*attempt), h.st.Now()
-	a.spoke(now)
-	if a.unheard {
-		a.unheardData(p, end, now)
+	a.noteAnswer(now)
+	if a.detached {
+		a.detachedData(p, end, now)
 		return
 	}
 	a.stopHolding()
@@ -88,11 +86,11 @@ func (h workerSide) Data(s *h2.Stream, p []byte, end bool) {
 func (h workerSide) Reset(s *h2.Stream, code h2.ErrCode, broken bool) {
 	a, now := s.Owner.(*attempt), h.st.Now()
 	if code != h2.RefusedStream && !a.call.late() {
-		a.spoke(now)
+		a.noteAnswer(now)
 	}
 	switch {
-	case a.unheard:
-		a.unheardReset(code, now)
+	case a.detached:
+		a.detachedReset(code, now)
 	case a.call.hedging:
 		a.resetInRace(code, broken, now)
 	default:
@@ -107,12 +105,12 @@ func (h workerSide) Writable(s *h2.Stream) { s.Owner.(*attempt).pumpRequest() }
 func (h workerSide) Lost(s *h2.Stream, sent bool) {
 	a, now := s.Owner.(*attempt), h.st.Now()
 	if a.via != nil {
-		a.via.noteEnd(now) // first: its calls must not dial again at once
+		a.via.noteEnd(now) // before its calls move: they must not dial again at once
 	}
 	a.workerLost(sent, now)
 }
 
-// GoAway implements h2.Handler: streams above last were never looked at, so
+// GoAway implements h2.Handler: the worker never looked at streams above last, so
 // they move to another connection or worker (R4).
 func (h workerSide) GoAway(conn *h2.Conn, last uint32, code h2.ErrCode) {
 	var unseen []*attempt
@@ -128,15 +126,15 @@ func (h workerSide) GoAway(conn *h2.Conn, last uint32, code h2.ErrCode) {
 	for _, a := range unseen {
 		a.workerLost(false, now)
 	}
-	uc.upstream.calm(code)
+	uc.upstream.pingLessOften(code)
 	uc.retire()
 }
 
 // Pong implements h2.Handler.
 func (workerSide) Pong(*h2.Conn, [8]byte) {}
 
-// answerBegins takes response HEADERS that are not the end. They are held
-// back if they may be the first half of a failure in two blocks (R2).
+// answerBegins takes response HEADERS with more to follow. It holds them back if they
+// may be the first half of a failure in two blocks (R2).
 func (a *attempt) answerBegins(b *h2.Block, now time.Duration) {
 	a.readStatus(b)
 	a.call.noteOrder()
@@ -146,21 +144,21 @@ func (a *attempt) answerBegins(b *h2.Block, now time.Duration) {
 	}
 	c := a.call
 	if c.hedging {
-		a.choose(now)
+		a.winRace(now)
 	}
 	c.commit()
 	c.toCaller(b.Enc, false)
 }
 
-// commit notes that the caller has seen part of the answer: from here on the
-// call cannot move (R3).
+// commit notes that the caller has seen part of the answer: the call cannot move
+// any more (R3).
 func (c *call) commit() {
 	c.committed = true
-	c.st.dropHead(c.form)
+	c.st.releaseBlock(c.head)
 	c.trimRequest()
 }
 
-// answerEnded takes the last block of an answer: trailers, or everything in
+// answerEnded takes the last block of an answer: trailers, or the whole answer in
 // one block.
 func (c *call) answerEnded(b *h2.Block, now time.Duration) {
 	c.readStatus(b)
@@ -170,7 +168,7 @@ func (c *call) answerEnded(b *h2.Block, now time.Duration) {
 	}
 	if c.noThread {
 		c.st.stats.refusalsPassed++
-		c.st.sayNoThread(c.st.upstreamOf(c.lease.Endpoint()).endpoint)
+		c.st.logNoThread(c.st.upstreamOf(c.lease.Endpoint()).endpoint)
 	}
 	c.stopHolding()
 	c.commit()
@@ -188,10 +186,10 @@ func (c *call) answerEnded(b *h2.Block, now time.Duration) {
 	c.finish(now)
 }
 
-// answerData takes bytes of the answer: straight to the caller where they fit,
-// else into the call's own buffer.
+// answerData writes bytes of the answer to the caller as far as its window allows, and
+// puts the rest into the call's buffer.
 func (c *call) answerData(p []byte, end bool, now time.Duration) {
-	c.touchAside(now)
+	c.touchReflection(now)
 	if c.sent > 0 && len(p) > 0 && !c.goesOn && c.grpc && c.boundary.Begun() == 0 {
 		c.goesOn = true
 		c.st.relay.rank.GoesOn(c.lease, now)
@@ -201,8 +199,8 @@ func (c *call) answerData(p []byte, end bool, now time.Duration) {
 	if c.state != callRunning {
 		return
 	}
-	more := false // behind what is still wanted
-	if c.partAt != 0 {
+	more := false // whether bytes follow the message that the caller still gets
+	if c.endAt != 0 {
 		if n := c.boundary.Rest(p); n < len(p) {
 			p, end, more = p[:n], false, true
 		}
@@ -234,12 +232,12 @@ func (c *call) answerData(p []byte, end bool, now time.Duration) {
 	case end:
 		c.workerDone(now)
 		c.finishIfDelivered(now)
-	case c.partAt != 0:
+	case c.endAt != 0:
 		c.messagePassed(more, now)
 	}
 }
 
-// pumpAnswer writes to the caller what waits for its window.
+// pumpAnswer writes waiting bytes of the answer as far as the caller's window allows.
 func (c *call) pumpAnswer(now time.Duration) {
 	down := c.down.Conn()
 	if down == nil {
@@ -262,9 +260,9 @@ func (c *call) pumpAnswer(now time.Duration) {
 	c.finishIfDelivered(now)
 }
 
-// trimAnswer drops what was sent. The rest is moved only when it is the
-// smaller part: a caller that gives credit byte by byte must not have us move a
-// window's worth each time.
+// trimAnswer drops the bytes that were sent. It moves the rest only if that is the
+// smaller part: otherwise a caller that gives credit byte by byte would have a window's
+// worth moved each time.
 func (c *call) trimAnswer() {
 	if 2*c.respSent < len(c.resp) {
 		return
@@ -302,13 +300,13 @@ func (c *call) creditWorker(n int) {
 	}
 }
 
-// workerDone gives the slot back when the worker has answered. An answer that
-// ends before the request ends it for the worker, too.
+// workerDone gives the slot back when the worker has answered. If the answer ends
+// before the request, the worker gets no more of the request.
 func (c *call) workerDone(now time.Duration) {
 	c.st.StopTimer(&c.clock)
 	outcome := c.verdict()
 	if c.endedByClock() {
-		outcome = rank.Cancelled // its handler may hold the thread for longer (R5)
+		outcome = rank.Cancelled // the handler may still hold the thread (R5)
 	}
 	c.leaveWorker(outcome, now)
 }
@@ -322,21 +320,21 @@ func (c *call) toCaller(block []byte, end bool) {
 	conn.WriteHeaders(&c.down, end, block)
 }
 
-// workerReset takes a RST_STREAM of the worker, or a rule that it broke.
+// workerReset takes a RST_STREAM of the worker, or a breach of HTTP/2 by it.
 func (c *call) workerReset(code h2.ErrCode, broken bool, now time.Duration) {
 	switch {
 	case c.state != callRunning:
-	case c.partAt != 0:
-		c.fail(c.partAs, now)
+	case c.endAt != 0:
+		c.fail(c.endReason, now)
 	case broken:
 		c.fail(endedBroken, now)
 	case code == h2.Cancel && c.late():
-		// grpc-go ends a call so whose deadline has passed.
+		// grpc-go ends a call like this when its deadline passes.
 		c.fail(endedDeadline, now)
 	case code == h2.RefusedStream && c.replayable():
 		c.refusedStream(now)
 	case code == h2.RefusedStream:
-		// Passing it on would have callers send the call again (R1, R3).
+		// If it were passed on, callers would send the call again (R1, R3).
 		c.fail(endedLate, now)
 	default:
 		c.code = codeOfReset(code)
@@ -352,8 +350,8 @@ func (c *call) workerReset(code h2.ErrCode, broken bool, now time.Duration) {
 	}
 }
 
-// late reports whether the call's deadline has passed, here or at a peer. It looks at
-// the clock anew: what a turn reads may have been sent after the turn looked.
+// late reports whether the call's deadline has passed, here or at a peer. It reads the
+// clock anew: the peer may have sent the frame after the shard's loop read the clock.
 func (c *call) late() bool {
 	return c.deadline != 0 && c.st.relay.now()+clockSkew >= c.deadline
 }
@@ -364,10 +362,10 @@ func (c *call) refusedStream(now time.Duration) {
 		return
 	}
 	c.st.stats.refusedByWorker++
-	c.again(rank.RefusedByWorker, now)
+	c.requeue(rank.RefusedByWorker, now)
 }
 
-// codeOfReset is the status that gRPC callers make of an error code.
+// codeOfReset returns the gRPC status to which callers map an error code.
 // Source: gRPC over HTTP/2, "Errors".
 func codeOfReset(code h2.ErrCode) grpcwire.Code {
 	switch code {
@@ -389,16 +387,16 @@ func lostOutcome(sent bool) rank.Outcome {
 	return outcomeOf(endedLost)
 }
 
-// workerLost takes the end of the worker's connection. The call moves only if
-// the worker provably has not seen it (R4), or if it may run twice.
+// workerLost takes the end of the worker's connection. The call moves only if the
+// worker provably has not seen it (R4), or if the call may run twice.
 func (a *attempt) workerLost(sent bool, now time.Duration) {
 	switch c := a.call; {
-	case a.unheard:
-		a.unheardLost(sent, now)
+	case a.detached:
+		a.detachedLost(sent, now)
 	case c.state != callRunning:
-	case c.partAt != 0:
-		c.fail(c.partAs, now)
-	case a.loses(lostOutcome(sent), now):
+	case c.endAt != 0:
+		c.fail(c.endReason, now)
+	case a.failInRace(lostOutcome(sent), now):
 	case !sent && c.replayable():
 		c.turnedAway(now)
 	case c.retryLost(now):

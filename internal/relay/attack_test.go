@@ -230,7 +230,7 @@ func (a attack) mount(g *rig, p *testkit.Peer, good *goodCaller) {
 // check looks at what the attacker was told.
 func (a attack) check(g *rig, p *testkit.Peer) {
 	g.t.Helper()
-	ended := g.Stats().Partings[string(ofCaller)]
+	ended := g.Stats().Disconnects[string(ofCaller)]
 	maps.DeleteFunc(ended, func(_ string, n uint64) bool { return n == 0 })
 	if a.reason == "" {
 		if len(ended) > 0 {
@@ -251,7 +251,7 @@ func (a attack) check(g *rig, p *testkit.Peer) {
 }
 
 func (g *rig) ended(s side, reason string) uint64 {
-	return g.Stats().Partings[string(s)][reason]
+	return g.Stats().Disconnects[string(s)][reason]
 }
 
 // goodCaller makes one call after the other.
@@ -302,10 +302,10 @@ func TestWorkerThatFloods(t *testing.T) {
 // The log has one line a minute for each reason, and says how many it has not
 // said.
 func TestPartingLog(t *testing.T) {
-	r := &Relay{partingLogs: map[parting]partingLog{}}
-	pings, resets := parting{ofCaller, "ping_flood"}, parting{ofCaller, "rapid_reset"}
+	r := &Relay{disconnectLogs: map[disconnect]disconnectLog{}}
+	pings, resets := disconnect{ofCaller, "ping_flood"}, disconnect{ofCaller, "rapid_reset"}
 	for i, tt := range []struct {
-		what   parting
+		what   disconnect
 		at     time.Duration
 		unsaid int
 		say    bool
@@ -313,7 +313,7 @@ func TestPartingLog(t *testing.T) {
 		{pings, 0, 0, true}, {resets, 1, 0, true}, {pings, time.Second, 0, false},
 		{pings, time.Minute - 1, 0, false}, {pings, time.Minute, 2, true}, {pings, time.Hour, 0, true},
 	} {
-		if unsaid, say := r.sayParting(tt.what, tt.at); unsaid != tt.unsaid || say != tt.say {
+		if unsaid, say := r.mayLog(tt.what, tt.at); unsaid != tt.unsaid || say != tt.say {
 			t.Errorf("step %d: %d, %t", i, unsaid, say)
 		}
 	}
@@ -321,7 +321,7 @@ func TestPartingLog(t *testing.T) {
 
 // callersHere returns how many connections the first shard has of callers.
 func (g *rig) callersHere() (n int) {
-	st := g.stands[0]
+	st := g.shards[0]
 	st.do(func() { n = len(st.callers) })
 	return n
 }

@@ -10,74 +10,73 @@ import (
 	"github.com/cabrank/cabrank/internal/shard"
 )
 
-// attempt is one try of a call at one worker: the slot that it has there, the
-// stream towards the worker, and what the worker has said so far.
+// attempt is one try of a call at one worker: its slot there, the stream to the
+// worker, and the worker's answer so far.
 //
-// Shape: every call has one by value, which is the try that its caller hears
-// of; a second one beside it takes its place if it is the better one (succeed).
-// The attempt owns its stream and its timer: what they are told finds the
-// call through it.
+// Shape: every call contains one by value, whose answer its caller gets; a hedge
+// beside it takes its place if it wins (promoteHedge). The attempt owns its stream
+// and its timer, and their events reach the call through it.
 // Concurrency: guarded by the lock of the call's shard.
 type attempt struct {
 	call   *call
 	ticket rank.Ticket
 	up     h2.Stream   // towards the worker
-	hold   shard.Timer // end of the wait for a second block, R2, or for the end of an unheard call, R5
-	effort
+	hold   shard.Timer // end of the wait for a second block, R2, or for the end of a detached call, R5
+	attemptFields
 }
 
-// effort is the part of an attempt that begins anew, from the zero value, each
-// time its memory is used.
-type effort struct {
+// attemptFields are the fields of an attempt that are set to zero before its memory is
+// used again.
+type attemptFields struct {
 	via     *upstreamConn // the connection of up; outlives a reset by the worker
 	lease   rank.Lease
 	reqSent int // bytes of call.req that were written upstream
-	// previous is how many attempts of the call came before, but for those that
-	// have provably not started.
+	// previous is the number of earlier attempts of the call, without those that
+	// provably did not start.
 	previous int
-	held     []byte // response HEADERS that are held back, R2
+	held     []byte // response HEADERS held back, R2
 
 	httpStatus int
 	code       grpcwire.Code
-	unseen     bool // it was taken back before the worker had seen it
-	answered   bool // by the worker
-	noThread   bool // in the words of a worker without a free thread, which were passed on, R1
-	holding    bool // held waits
-	unheard    bool // the caller has gone, and the worker has not been told, R5
+	unseen     bool // taken back before the worker saw it
+	answered   bool // the worker has begun its answer
+	noThread   bool // the answer says that the worker has no free thread, and was passed on, R1
+	holding    bool // held waits for its timer
+	detached   bool // the caller has gone, and the worker does not know, R5
 }
 
-// The texts by which the servers of gRPC's C core say that they have no free thread:
-// GRPC::RpcServer, and grpcio with maximum_concurrent_rpcs.
+// The messages of gRPC's C core servers without a free thread: GRPC::RpcServer, and
+// grpcio with maximum_concurrent_rpcs.
 const (
 	noThreadInRuby   = "No free threads in thread pool"
 	noThreadInPython = "Concurrent RPC limit exceeded!"
 )
 
-// belongTo makes the attempt one of a call, for as long as its memory lives.
-func (a *attempt) belongTo(c *call) {
+// bindTo ties the attempt to a call for the life of its memory.
+func (a *attempt) bindTo(c *call) {
 	a.call = c
 	a.up.Owner, a.hold.Owner = a, a
 }
 
-// Expired implements shard.Expirer: no second block has come, or no end of an
-// answer that nobody waits for.
+// Expired implements shard.Expirer: no second block has come, or a detached call has
+// not ended.
 func (a *attempt) Expired(_ *shard.Timer, now time.Duration) {
-	if a.unheard {
-		a.call.st.stats.cutUnheard++
-		a.endUnheard(rank.Cancelled, now)
+	if a.detached {
+		a.call.st.stats.unheardCut++
+		a.endDetached(rank.Cancelled, now)
 		return
 	}
 	a.stopHolding()
 }
 
-// start writes the call's request on an upstream connection that takes it, as
-// far as it has come.
+// start opens a stream on an upstream connection and writes the part of the request
+// that is here.
 func (a *attempt) start(conn *h2.Conn, now time.Duration) {
 	c := a.call
 	var field []byte
-	head, at := c.form.head, max(c.form.timeoutAt, 0)
+	head, at := c.head.block, max(c.head.timeoutAt, 0)
 	if c.deadline != 0 && c.grpc {
-		if c.form.timeoutAt < 0 {
+		if c.head.timeoutAt < 0 {
 			at = len(head) // the bound is ours: call_timeout, or the timeout of a method
 		}
 		field = c.st.timeoutField(c.deadline - now)
@@ -85,7 +84,7 @@ func (a *attempt) start(conn *h2.Conn, now time.Duration) {
 	a.reqSent, a.via, a.unseen = 0, conn.Owner.(*upstreamConn), false
 	a.via.upstream.calls++
 	end := c.reqEnd && len(c.req) == 0
-	if c.form.bodyless {
+	if c.head.bodyless {
 		a.up.NoContent()
 	}
 	if a.previous == 0 {
@@ -100,8 +99,8 @@ func (a *attempt) start(conn *h2.Conn, now time.Duration) {
 	a.pumpRequest()
 }
 
-// unsend takes the call back if the worker has not seen it: a call that is still in
-// our buffer never reaches the worker (R14). It reports whether that is so, or was
+// unsend takes the call back if it is still in our output buffer, so that it never
+// reaches the worker (R14). It reports whether the worker has not seen the call, now or
 // when it was taken back before.
 func (a *attempt) unsend() bool {
 	if conn := a.up.Conn(); conn != nil && conn.Unsend(&a.up) {
@@ -110,13 +109,13 @@ func (a *attempt) unsend() bool {
 	return a.unseen
 }
 
-// neverSeen takes the call back if the worker has not seen it, and reports whether
-// that is so; the call has a slot there and may not have been written at all.
+// neverSeen takes the call back if the worker has not seen it, and reports whether it
+// has not. The call has a slot there and may not have been written at all.
 func (a *attempt) neverSeen() bool { return a.via == nil || a.unsend() }
 
-// leaveStream ends the worker's stream, if it is still open, and reports whether
-// the worker has never seen it. The worker may have ended it by itself: its
-// connection is told in either case, for it may wait for its last stream.
+// leaveStream ends the worker's stream, if it is still open, and reports whether the
+// worker has never seen it. It tells the connection in any case: a retired connection
+// waits for its last stream.
 func (a *attempt) leaveStream() (unseen bool) {
 	uc := a.via
 	if uc == nil {
@@ -157,13 +156,13 @@ func (a *attempt) freeSlot(outcome rank.Outcome, now time.Duration) {
 	case rank.RefusedByWorker, rank.MaybeRefused, rank.Lost, rank.NotSent: // a refusal is no sign of life (R6)
 	case rank.Cancelled:
 		u.served++
-		u.gaveUp(a, lease.At(), now)
+		u.noteGivenUp(a, lease.At(), now)
 	}
 	st.release(lease, outcome, now)
 }
 
-// verdict is the outcome of an attempt that its worker has answered: whether the
-// status tells of a fault of its own, rather than of the request.
+// verdict returns the outcome of an answered attempt: whether its status is a fault of
+// the worker rather than of the request.
 func (a *attempt) verdict() rank.Outcome {
 	switch {
 	case a.noThread:
@@ -207,9 +206,9 @@ func (a *attempt) readStatus(b *h2.Block) {
 	}
 }
 
-// failedInTwo notes that a worker which cabrank started has failed a call by a second
-// block without a message between (R2). They run one program, so it is known of all, for
-// good: after a restart with another command HEADERS may be late for nothing.
+// failedInTwo notes that a worker of Cabrank's own has failed a call by a second block
+// right behind the first (R2). All such workers run one program, so the note is for all
+// and stays: after a restart with another command HEADERS may be late for nothing.
 func (a *attempt) failedInTwo() {
 	if a.via == nil || !a.via.upstream.endpoint.local {
 		return
@@ -219,18 +218,17 @@ func (a *attempt) failedInTwo() {
 	}
 }
 
-// mayMove reports whether the call may be sent again by what its answer says, which
-// only one that may run twice is. So it is for workers that cabrank started: they may
-// say that they have failed in two blocks (R2).
+// mayMove reports whether the answer may have the call sent again: the call may run
+// twice, and the worker is one of Cabrank's own, which may fail in two blocks (R2).
 func (a *attempt) mayMove() bool {
 	c := a.call
 	return c.grpc && c.idempotent() && c.replayable() && a.lease.Valid() &&
 		c.st.upstreamOf(a.lease.Endpoint()).endpoint.local
 }
 
-// saysNoThread reports whether an answer is that of a worker without a free thread. It
-// moves no call: a handler that passes on what another server told it says the same,
-// after it has run (R1).
+// saysNoThread reports whether the answer says that the worker has no free thread. Such
+// an answer moves no call: a handler may have run and pass on the same words of another
+// server (R1).
 func (a *attempt) saysNoThread(b *h2.Block) bool {
 	if a.code != grpcwire.ResourceExhausted || !a.call.grpc || a.call.gotData || !a.lease.Valid() ||
 		!a.call.st.upstreamOf(a.lease.Endpoint()).endpoint.local {
@@ -240,8 +238,8 @@ func (a *attempt) saysNoThread(b *h2.Block) bool {
 	return !asked && a.hasRefusalText(b)
 }
 
-// hasRefusalText reports whether an answer says so in the exact words of Ruby's or
-// Python's server.
+// hasRefusalText reports whether the answer has the exact message of Ruby's or Python's
+// server without a free thread.
 func (a *attempt) hasRefusalText(b *h2.Block) bool {
 	message, found := b.Watched(fieldGRPCMessage)
 	if !found {
@@ -252,8 +250,8 @@ func (a *attempt) hasRefusalText(b *h2.Block) bool {
 	return string(st.scratch) == noThreadInRuby || string(st.scratch) == noThreadInPython
 }
 
-// holdBack keeps response HEADERS from the caller that may be the first half of
-// a failure in two blocks (R2).
+// holdBack holds response HEADERS that may be the first half of a failure in two
+// blocks (R2).
 func (a *attempt) holdBack(b *h2.Block, now time.Duration) {
 	a.held = a.call.st.Pool().Append(a.held[:0], b.Enc)
 	a.holding = true
@@ -264,13 +262,13 @@ func (a *attempt) holdBack(b *h2.Block, now time.Duration) {
 	a.call.st.SetTimer(&a.hold, now+wait)
 }
 
-// stopHolding lets held HEADERS go.
+// stopHolding sends held HEADERS to the caller.
 func (a *attempt) stopHolding() {
 	if !a.holding {
 		return
 	}
 	c := a.call
-	a.choose(c.st.Now()) // from here on it is the call's own
+	a.winRace(c.st.Now()) // the attempt is c.attempt from here on
 	c.holding = false
 	c.st.StopTimer(&c.hold)
 	c.commit()
@@ -279,8 +277,8 @@ func (a *attempt) stopHolding() {
 	c.held = nil
 }
 
-// forget drops what a worker has said that did not take the call.
-func (a *attempt) forget() {
+// clearAnswer drops the answer of a worker that did not take the call.
+func (a *attempt) clearAnswer() {
 	c := a.call
 	c.st.StopTimer(&a.hold)
 	c.st.Pool().Put(a.held)

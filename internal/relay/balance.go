@@ -1,12 +1,11 @@
 package relay
 
-// hashOf returns what the policy ring_hash places a call by: the same in every
-// process, so that several instances send a key to the same endpoint. No text
-// is 0, which stands for a call without a key.
+// hashOf returns the hash by which the policy ring_hash places a call. It is the same in
+// every process, so that several instances send a key to the same endpoint. It is
+// never 0: that is the hash of a call without a key.
 //
-// Source: FNV-1a (draft-eastlake-fnv), whose bits are mixed once more: of short
-// texts that differ in the last octet only, its high bits are nearly alike. The
-// mixing is that of SplitMix64.
+// Source: FNV-1a (draft-eastlake-fnv), then the mixing of SplitMix64: the high bits of
+// FNV-1a hardly differ for short texts that differ in the last octet only.
 func hashOf(text []byte) uint64 {
 	const (
 		offset = 0xcbf29ce484222325

@@ -8,15 +8,14 @@ import (
 const (
 	// budgetWindow is how many seconds a budget looks back.
 	budgetWindow = 10
-	// countBatch is how many calls a shard counts by itself before it tells the
-	// budget, which all shards share.
+	// countBatch is how many calls a shard counts before it adds them to the budget,
+	// which all shards share.
 	countBatch = 128
 )
 
-// retryBudget bounds the attempts that are made beside first ones, so that
-// retries cannot multiply the load of workers that are in trouble: perSecond of
-// them a second, and beyond that as many as are the share ratio of the calls of
-// the last ten seconds.
+// retryBudget bounds retries and hedges, so that they cannot multiply the load of
+// workers in trouble: perSecond a second, and beyond that the share ratio of the calls
+// of the last ten seconds.
 //
 // Concurrency: may be used from anywhere; its lock is a leaf.
 type retryBudget struct {
@@ -24,7 +23,7 @@ type retryBudget struct {
 	ratio     float64
 	perSecond float64
 
-	second  int64                   // the one that now is in
+	second  int64                   // the current one
 	seconds [budgetWindow]oneSecond // by second modulo budgetWindow
 	calls   uint64                  // sums of seconds
 	spent   uint64
@@ -39,8 +38,8 @@ func newRetryBudget(o RetryBudget) retryBudget {
 	return retryBudget{ratio: o.Ratio, perSecond: o.PerSecond, tokens: mostTokens(o.PerSecond)}
 }
 
-// setTerms changes what the budget allows. What was spent of the ratio is not
-// forgotten; another rate begins with a second's worth.
+// setTerms changes the bounds. Attempts of the last ten seconds still count against the
+// ratio; a new rate begins with a second's worth.
 func (b *retryBudget) setTerms(o RetryBudget) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -50,8 +49,8 @@ func (b *retryBudget) setTerms(o RetryBudget) {
 	b.ratio, b.perSecond = o.Ratio, o.PerSecond
 }
 
-// mostTokens is how many attempts may be made at once. A rate below one a second
-// saves up for one.
+// mostTokens returns how many attempts may be made at once: a second's worth, at least
+// one unless the rate is 0.
 func mostTokens(perSecond float64) float64 {
 	if perSecond == 0 {
 		return 0
@@ -66,8 +65,8 @@ func (b *retryBudget) add(calls uint64, now time.Duration) {
 	b.count(calls, now)
 }
 
-// allows reports whether one more attempt may be made; calls are those that were
-// not counted yet.
+// allows counts the calls that the shard has not reported yet, and reports whether one
+// more attempt may be made.
 func (b *retryBudget) allows(calls uint64, now time.Duration) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -77,8 +76,7 @@ func (b *retryBudget) allows(calls uint64, now time.Duration) bool {
 	return b.tokens >= 1 || float64(b.spent+1) <= b.ratio*float64(b.calls)
 }
 
-// spend counts an attempt that is made. Shards that ask at the same time may
-// together make one too many each.
+// spend counts an attempt. Shards that ask at the same time may each make one too many.
 func (b *retryBudget) spend(now time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -105,15 +103,15 @@ func (b *retryBudget) count(calls uint64, now time.Duration) *oneSecond {
 }
 
 // countCall counts a call for the budget.
-func (st *stand) countCall(now time.Duration) {
+func (st *shardState) countCall(now time.Duration) {
 	if st.uncounted++; st.uncounted >= countBatch {
 		st.relay.retryBudget.add(st.uncounted, now)
 		st.uncounted = 0
 	}
 }
 
-// mayTry reports whether the budget allows another attempt; spent has it counted.
-func (st *stand) mayTry(now time.Duration) bool {
+// mayTry reports whether the budget allows another attempt. spend counts the attempt.
+func (st *shardState) mayTry(now time.Duration) bool {
 	calls := st.uncounted
 	st.uncounted = 0
 	return st.relay.retryBudget.allows(calls, now)

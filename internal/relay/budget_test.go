@@ -64,8 +64,8 @@ func TestCallsCountForBudget(t *testing.T) {
 			o.Methods = []MethodRule{{Pattern: hello, Idempotent: true, Retries: 1}}
 			o.RetryBudget = RetryBudget{Ratio: 0.1}
 		})
-		g.stands[0].do(func() {
-			st := g.stands[0]
+		g.shards[0].do(func() {
+			st := g.shards[0]
 			for range calls {
 				st.countCall(st.Now())
 			}

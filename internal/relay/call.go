@@ -9,117 +9,116 @@ import (
 	"github.com/cabrank/cabrank/internal/shard"
 )
 
-// callState is where a call stands on its way.
+// callState is the step that a call has reached.
 type callState uint8
 
 const (
-	callNew       callState = iota // its HEADERS are being looked at
-	callGathering                  // the rest of a small request is awaited, R9
+	callNew       callState = iota // its HEADERS are being read
+	callGathering                  // it waits for the rest of a small request, R9
 	callQueued                     // it waits in the rank
-	callPausing                    // a worker has failed it; it waits for its next attempt
+	callPausing                    // an attempt has failed; it waits for the next one
 	callRunning                    // it has a lease (or needs none) and a stream to a worker
-	callLocal                      // cabrank answers it itself
-	callOver                       // the worker has no part in it any more; the caller may still be reading
+	callLocal                      // Cabrank answers it
+	callOver                       // the worker is done with it; the caller may still be reading
 )
 
 // call is one RPC, from its first HEADERS to its last trailer.
 //
 // Life: newCall, begin, then queued and running in turn, finish, recycle.
-// Concurrency: guarded by the lock of its shard, but for the grant, which
-// whoever made it writes before the call is posted to the shard's inbox.
+// Concurrency: guarded by the lock of its shard, but for the grant: the goroutine that
+// makes it writes it before it posts the call to the shard's inbox.
 type call struct {
-	st    *stand
-	down  h2.Stream   // towards the caller
+	st    *shardState
+	down  h2.Stream   // to the caller
 	clock shard.Timer // the deadline or the end of the wait
 	attempt
-	course
+	callFields
 }
 
-// course is the part of a call that begins anew, from the zero value, each time
-// its memory is used.
-type course struct {
-	caller *callerConn
-	who    *who
-	form   *form
-	method *method   // nil until a worker has answered it before
-	health *question // about health; nil: it is no such call
-	check  *check    // of its token, which it waits for, or which has failed
+// callFields are the fields of a call that are set to zero before its memory is used
+// again.
+type callFields struct {
+	caller   *callerConn
+	callerID *callerID
+	head     *requestHead
+	method   *method     // nil until a worker has answered the method
+	health   *question   // its health question; nil: not a health call
+	check    *tokenCheck // the check of its token that it waits for, or that failed
 
 	// A grant on its way from another goroutine; see Granted.
 	grant   rank.Lease
 	refused rank.Reason
 
-	// Flags stand together: apart they would each take a word.
-	state       callState
-	awaited     bool   // the ticket is queued, so a grant or refusal is still to come
-	grpc        bool   // it is of gRPC
-	aside       bool   // reflection, outside the slots
-	atDoor      bool   // it counts in callerConn.atDoor
-	resting     bool   // it pauses because workers turn it away
-	hedging     bool   // hedge runs beside the first attempt
-	spent       bool   // bytes were sent that are not kept for a replay
-	reqEnd      bool   // the caller has finished sending
-	committed   bool   // response HEADERS were forwarded, R3
-	respEnd     bool   // the worker has finished sending
-	gotData     bool   // of the answer
-	goesOn      bool   // the answer has more than a message
-	workerFirst bool   // by a worker that had no byte of the request yet
-	failed      bool   // by an answer of cabrank's own
-	done        bool   // recorded
-	partAs      ending // as what it ends at partAt
-	failedAs    ending // as what it has failed
-	extended    uint8  // times that waitUntil was moved
-	idle        stall
+	// Flags next to each other share a word.
+	state        callState
+	awaited      bool   // the ticket is queued, so a grant or refusal is still to come
+	grpc         bool   // a gRPC call
+	reflection   bool   // a reflection call, outside the slots
+	answeredHere bool   // it counts in callerConn.answeredHere
+	pausedUnseen bool   // it pauses because workers turned it away
+	hedging      bool   // hedge runs beside the first attempt
+	spent        bool   // it has sent bytes that are not kept for a replay
+	reqEnd       bool   // the caller has finished sending
+	committed    bool   // response HEADERS were forwarded, R3
+	respEnd      bool   // the worker has finished sending
+	gotData      bool   // DATA of the answer has come
+	goesOn       bool   // the answer has more than one message
+	workerFirst  bool   // the worker answered before a byte of the request had come
+	failed       bool   // Cabrank itself ended it
+	done         bool   // finish has recorded it
+	endReason    ending // why it ends at endAt
+	failedAs     ending // why it failed
+	extended     uint8  // times that waitUntil was moved
+	idle         stall
 
 	started   time.Duration
 	deadline  time.Duration // 0: none
-	patience  time.Duration // end of the wait for its request, 0: none, R9
+	patience  time.Duration // end of the wait for its request, 0: no end, R9
 	waitUntil time.Duration // end of queue.timeout
-	waited    time.Duration // in the queue, in all
+	waited    time.Duration // total time in the queue
 	joined    time.Duration // when it last joined the queue
 	work      work
-	retries   int           // attempts by its method's policy
-	backOffs  int           // those of them that nobody named a time for
-	resumeAt  time.Duration // when the next one is due
-	partAt    time.Duration // end of the wait for the rest of a message, see endWhole; 0: none
-	hedgeAt   time.Duration // when a second attempt is due beside the one that runs, 0: none is
-	hedge     *attempt      // the second attempt; once that is over, its memory
+	retries   int           // retries by its method's policy
+	backOffs  int           // retries for which the worker named no time
+	resumeAt  time.Duration // when the next retry is due
+	endAt     time.Duration // end of the wait for the rest of a message, see endAfterMessage; 0: no wait
+	hedgeAt   time.Duration // when a hedge is due, 0: never
+	hedge     *attempt      // the second attempt, or its memory once it is over
 
-	// The request behind its head: bytes that are not sent yet or that a replay
-	// would need.
+	// The request's DATA: bytes that are not sent yet or that a replay would need.
 	req      []byte
-	reqBase  int // bytes that were dropped in front of req
-	credited int // bytes whose credit went back to the caller
-	kept     int // bytes counted in stand.replay
+	reqBase  int // bytes dropped before req
+	credited int // bytes for which the caller has credit back
+	kept     int // bytes counted in shardState.replay
 
-	// The answer: bytes and trailers that wait for the caller's window.
+	// The answer: DATA and trailers that wait for the caller's window.
 	resp     []byte
 	respSent int
-	respTail []byte // trailers that wait for resp
+	respTail []byte // trailers that follow resp
 	boundary grpcwire.Boundary
-	ahead    int // bytes of resp whose credit went back to the worker; see absorb
+	ahead    int // bytes of resp for which the worker has credit back; see absorb
 	refusals int // answers of workers without a free thread
-	turned   int // times that a worker has turned it away without a look at it, but for refusals
+	turned   int // times that a worker turned it away unseen, without refusals
 
-	received, sent int64          // bytes of the request and of the answer that came
-	last           *rank.Endpoint // that gave it a slot; nil: none has
+	received, sent int64          // bytes of the request and of the answer
+	last           *rank.Endpoint // the last endpoint that gave it a slot; nil: none
 
 	nextFree *call
-	counted  int         // bytes of it in callerConn.held
-	place    place[call] // in callerConn.waiting
+	counted  int        // its bytes in callerConn.held
+	node     node[call] // in callerConn.waiting
 }
 
-// reset gives the call's memory back and makes it ready for its next use.
+// reset frees the call's buffers and sets its fields to zero.
 func (c *call) reset() {
 	pool := c.st.Pool()
-	if c.form != nil {
-		c.st.drop(c.form)
+	if c.head != nil {
+		c.st.releaseHead(c.head)
 	}
 	if c.hedge != nil {
 		c.st.recycleAttempt(c.hedge)
 	}
-	c.place.leave()
-	c.holds(0)
+	c.node.leave()
+	c.countHeld(0)
 	c.repay(c.ahead)
 	pool.Put(c.req)
 	pool.Put(c.resp)
@@ -127,7 +126,7 @@ func (c *call) reset() {
 	pool.Put(c.respTail)
 	c.down.Clear()
 	c.up.Clear()
-	c.effort, c.course = effort{}, course{}
+	c.attemptFields, c.callFields = attemptFields{}, callFields{}
 }
 
 // Expired implements shard.Expirer.
@@ -139,10 +138,10 @@ func (c *call) Expired(_ *shard.Timer, now time.Duration) {
 		} else {
 			c.fail(endedDeadline, now)
 		}
-	case c.partAt != 0 && now >= c.partAt:
-		c.fail(c.partAs, now)
-	case c.aside:
-		c.fail(endedAsideIdle, now)
+	case c.endAt != 0 && now >= c.endAt:
+		c.fail(c.endReason, now)
+	case c.reflection:
+		c.fail(endedReflectionIdle, now)
 	case c.state == callGathering:
 		c.patienceEnds(now)
 	case c.state == callPausing:
@@ -154,7 +153,7 @@ func (c *call) Expired(_ *shard.Timer, now time.Duration) {
 	}
 }
 
-// setClock winds the call's one timer for what ends it next.
+// setClock sets the call's one timer to the next event that may end the call.
 func (c *call) setClock(now time.Duration) {
 	at := c.deadline
 	switch {
@@ -164,12 +163,12 @@ func (c *call) setClock(now time.Duration) {
 		at = c.patience
 	case c.state == callPausing && (at == 0 || c.resumeAt < at):
 		at = c.resumeAt
-	case c.partAt != 0 && (at == 0 || c.partAt < at):
-		at = c.partAt
+	case c.endAt != 0 && (at == 0 || c.endAt < at):
+		at = c.endAt
 	case c.hedgeAt != 0 && c.state == callRunning && (at == 0 || c.hedgeAt < at):
 		at = c.hedgeAt
-	case c.aside && (at == 0 || now+asideIdle < at):
-		at = now + asideIdle
+	case c.reflection && (at == 0 || now+reflectionIdle < at):
+		at = now + reflectionIdle
 	}
 	if at == 0 {
 		c.st.StopTimer(&c.clock)
@@ -180,14 +179,14 @@ func (c *call) setClock(now time.Duration) {
 	}
 }
 
-// enter brings the call to the rank for the first time.
+// enter asks the rank for a slot for the first time.
 func (c *call) enter(now time.Duration) {
 	c.waitUntil = now + c.st.relay.settings().QueueTimeout
-	if c.place.listed() {
-		c.waitsNoMore() // unless it has to wait again
+	if c.node.listed() {
+		c.leaveWaiting() // until it waits again
 	}
-	q := &c.ticket.Request // field by field: a value of its size would be made and then copied
-	q.Method, q.Account, q.Lane, q.Hash = c.learned(), c.form.account(), c.form.lane, c.form.hash
+	q := &c.ticket.Request // field by field: a composite literal of this size would be copied
+	q.Method, q.Account, q.Lane, q.Hash = c.rankMethod(), c.head.account(), c.head.lane, c.head.hash
 	q.OnCancel, q.Avoid = c.onCancel(), nil
 	q.Deadline, q.Until, q.Arrived = c.deadline, c.waitUntil, now
 	lease, verdict, reason := c.st.relay.rank.Acquire(&c.ticket, c, now)
@@ -198,7 +197,7 @@ func (c *call) enter(now time.Duration) {
 	c.notGranted(verdict, reason, now)
 }
 
-// notGranted takes the rank's first word on a call that does not start at once.
+// notGranted takes a reply of the rank other than a grant.
 func (c *call) notGranted(verdict rank.Reply, reason rank.Reason, now time.Duration) {
 	if verdict == rank.Queued {
 		c.wait(now)
@@ -207,26 +206,26 @@ func (c *call) notGranted(verdict rank.Reply, reason rank.Reason, now time.Durat
 	c.fail(endingFor(reason), now)
 }
 
-// wait puts the call among those that the rank will call.
+// wait marks the call as queued in the rank.
 func (c *call) wait(now time.Duration) {
 	c.state, c.awaited, c.joined = callQueued, true, now
-	c.taken()
+	c.noteTaken()
 	c.count()
 	c.setClock(now)
 }
 
-// leaveQueue gives up the place of a call that waits. A grant may be on its
-// way already: Run hands it back.
+// leaveQueue takes a waiting call out of the queue. If a grant is already on its way, Run
+// gives it back.
 func (c *call) leaveQueue(now time.Duration) {
-	c.forsake()
+	c.leaveCheck()
 	if c.state == callPausing || c.state == callGathering {
-		c.waitsNoMore()
+		c.leaveWaiting()
 	}
 	if c.state != callQueued {
 		return
 	}
 	c.waited += now - c.joined
-	c.waitsNoMore()
+	c.leaveWaiting()
 	if c.awaited && c.st.relay.rank.Leave(&c.ticket) {
 		c.awaited = false
 	}
@@ -245,13 +244,13 @@ func (c *call) Refused(reason rank.Reason) {
 	c.st.Post(c)
 }
 
-// Run implements shard.Task: the rank's word has arrived.
+// Run implements shard.Task: a grant or refusal of the rank has arrived.
 func (c *call) Run(now time.Duration) {
 	lease, reason := c.grant, c.refused
 	c.grant, c.refused, c.awaited = rank.Lease{}, rank.NoReason, false
-	c.waitsNoMore()
+	c.leaveWaiting()
 	switch {
-	case c.state != callQueued: // it was given up while the grant was on its way
+	case c.state != callQueued: // it ended while the grant was on its way
 		if lease.Valid() {
 			c.st.release(lease, rank.NotSent, now)
 		}
@@ -263,8 +262,8 @@ func (c *call) Run(now time.Duration) {
 	}
 }
 
-// run brings the call to the endpoint of the lease, or of the next one if that
-// cannot be reached.
+// run starts the call at the endpoint of the lease. While an endpoint cannot be reached,
+// it moves on to the next one.
 func (c *call) run(lease rank.Lease, now time.Duration) {
 	for moved := false; !c.runAt(lease, now); moved = true {
 		if !moved {
@@ -278,16 +277,16 @@ func (c *call) run(lease rank.Lease, now time.Duration) {
 	}
 }
 
-// runAt opens the call's stream on the endpoint of the lease. It reports false if
-// that is in the pause between two dials (R15): all its slots pause as long, once
-// the lease is given back.
+// runAt opens the call's stream at the endpoint of the lease. It reports false if the
+// endpoint is in the pause between two dials (R15). Once the lease is given back, all
+// its slots pause as long.
 func (c *call) runAt(lease rank.Lease, now time.Duration) bool {
 	c.hasSlot(lease)
 	c.state = callRunning
-	c.taken()
+	c.noteTaken()
 	c.waited = lease.Waited()
-	c.boundRun(now)
-	if p := c.form.policy; p != nil {
+	c.applyCallTimeout(now)
+	if p := c.head.policy; p != nil {
 		c.planHedge(p, now)
 	}
 	c.setClock(now)
@@ -297,15 +296,15 @@ func (c *call) runAt(lease rank.Lease, now time.Duration) bool {
 	case conn != nil:
 		c.open(conn, now)
 	case u.dials.waits(now), u.cutOff:
-		return false // or the grant was on its way when the endpoint was cut off
-	default: // the relay ends; another turn in the rank would find the same
+		return false // cut off while the grant was on its way, or between two dials
+	default: // the relay is closing: no endpoint can be reached
 		c.fail(endedShutdown, now)
 	}
 	return true
 }
 
-// boundRun applies Options.CallTimeout.
-func (c *call) boundRun(now time.Duration) {
+// applyCallTimeout applies Options.CallTimeout.
+func (c *call) applyCallTimeout(now time.Duration) {
 	if d := c.st.relay.settings().CallTimeout; d > 0 && (c.deadline == 0 || now+d < c.deadline) {
 		c.deadline = now + d
 	}
@@ -320,43 +319,44 @@ func (c *call) open(conn *h2.Conn, now time.Duration) {
 	c.start(conn, now)
 }
 
-// again puts a call that has provably not started back into the rank: another
-// slot if one is free, else the head of the queue (R1, R4).
+// requeue moves a call that provably has not started to another slot if one is free,
+// else to the head of the queue (R1, R4).
 //
-// NotSent: nothing is learned from a call that its worker has not looked at, or one
-// whose connections end would seem to have no threads.
-func (c *call) again(outcome rank.Outcome, now time.Duration) {
+// Outcome NotSent is for a call that its worker has not looked at: the rank learns
+// nothing from it. Otherwise a worker whose connections end would seem to have no
+// threads.
+func (c *call) requeue(outcome rank.Outcome, now time.Duration) {
 	c.st.stats.moved++
 	if lease, granted := c.move(outcome, now); granted {
 		c.run(lease, now)
 	}
 }
 
-// move takes the call from its worker to the rank. If it reports false, the call
-// waits, or has ended.
+// move takes the call from its worker back to the rank. If it reports false, the call
+// waits or has ended.
 func (c *call) move(outcome rank.Outcome, now time.Duration) (next rank.Lease, granted bool) {
 	c.handBack(outcome, now)
-	if c.aside {
-		c.enterAsideAgain(now)
+	if c.reflection {
+		c.restartReflection(now)
 		return next, false
 	}
 	return c.rejoin(now)
 }
 
-// handBack takes a call that has not started from its worker. It is on no side then.
+// handBack takes a call that has not started from its worker.
 func (c *call) handBack(outcome rank.Outcome, now time.Duration) {
 	from := c.lease.Endpoint()
 	c.extendWait(now)
 	c.leaveStream()
 	c.up.Clear()
-	c.forget()
-	if !c.aside {
+	c.clearAnswer()
+	if !c.reflection {
 		c.releaseLease(outcome, now)
 		c.state, c.ticket.Request.Avoid = callNew, from
 	}
 }
 
-// rejoin brings such a call to the rank again, to the head of its line.
+// rejoin brings such a call back to the rank, at the head of the queue.
 func (c *call) rejoin(now time.Duration) (next rank.Lease, granted bool) {
 	if now >= c.waitUntil {
 		c.fail(c.st.relay.waitedTooLong(), now)
@@ -375,10 +375,10 @@ func (c *call) rejoin(now time.Duration) (next rank.Lease, granted bool) {
 	return next, false
 }
 
-// extendWait takes the time that a worker has had the call, without looking at it,
-// off the wait for a slot: one that says so late would else have the call fail that
-// it moves. A worker that has not greeted has had nothing; and how often it is done
-// is bounded, so that the wait is, too (R10).
+// extendWait does not count the time that a worker held the call without looking at it as
+// waiting for a slot: otherwise a late refusal would fail the call instead of moving it.
+// Time before the worker's SETTINGS counts. The number of extensions is bounded, and so
+// is the wait (R10).
 func (c *call) extendWait(now time.Duration) {
 	if uc := c.via; uc == nil || !c.lease.Valid() || !uc.link.Conn.Greeted() || c.extended == maxRefusals {
 		return
@@ -387,22 +387,22 @@ func (c *call) extendWait(now time.Duration) {
 	c.waitUntil += max(now-c.lease.At(), 0)
 }
 
-// releaseLease gives the call's place at a worker back, in a slot or aside.
+// releaseLease gives back the call's slot, or its place among reflection calls.
 func (c *call) releaseLease(outcome rank.Outcome, now time.Duration) {
 	c.freeSlot(outcome, now)
-	if c.aside {
-		c.aside = false
-		c.st.relay.asides.Add(-1)
+	if c.reflection {
+		c.reflection = false
+		c.st.relay.reflections.Add(-1)
 	}
 }
 
-// release hands the slot back. The grants that it made are posted to their
-// shards; the inbox is a leaf lock (R23).
-func (st *stand) release(l rank.Lease, outcome rank.Outcome, now time.Duration) {
-	until := st.upstreamOf(l.Endpoint()).dials.until // mostly long past
+// release gives the slot back to the rank and posts the resulting grants to their shards;
+// the inbox is a leaf lock (R23).
+func (st *shardState) release(l rank.Lease, outcome rank.Outcome, now time.Duration) {
+	until := st.upstreamOf(l.Endpoint()).dials.until // usually long past
 	switch outcome {
 	case rank.RefusedByWorker, rank.Lost, rank.NotSent:
-		if until > now { // nobody was there to take it
+		if until > now { // the endpoint could not be reached
 			outcome = rank.NotSent
 		}
 	default:
@@ -412,18 +412,18 @@ func (st *stand) release(l rank.Lease, outcome rank.Outcome, now time.Duration) 
 	deliver(st.grants)
 }
 
-// leaveWorker ends the worker's part in the call: its stream is cancelled if
-// it is still open, and the slot is given back, unless the worker may finish.
+// leaveWorker ends the worker's part in the call: it cancels an open stream and gives the
+// slot back, unless the worker may finish (detach).
 func (c *call) leaveWorker(outcome rank.Outcome, now time.Duration) {
 	if c.hedging {
 		c.dropHedge(rank.Cancelled, now)
 	}
-	c.heardAgain()
+	c.reattach()
 	switch {
 	case (outcome == rank.Cancelled || outcome == rank.Failed) && c.neverSeen():
-		outcome = rank.NotSent // whatever has ended it, the worker has no part in it
+		outcome = rank.NotSent // the worker had no part in the call
 	case outcome == rank.Cancelled && c.mayFinish():
-		c.goUnheard(now)
+		c.detach(now)
 		c.state = callOver
 		return
 	}
@@ -433,7 +433,7 @@ func (c *call) leaveWorker(outcome rank.Outcome, now time.Duration) {
 	c.dropRequest()
 }
 
-// dropRequest frees what was kept of the request.
+// dropRequest frees the kept bytes of the request.
 func (c *call) dropRequest() {
 	pool := c.st.Pool()
 	pool.Put(c.req)
@@ -441,7 +441,7 @@ func (c *call) dropRequest() {
 	c.keep(0)
 }
 
-// keep accounts for n bytes held for a replay.
+// keep sets the number of bytes that the call keeps for a replay.
 func (c *call) keep(n int) {
 	if n != c.kept {
 		c.st.replay += int64(n - c.kept)
@@ -449,20 +449,20 @@ func (c *call) keep(n int) {
 	}
 }
 
-// finish records a call whose caller has got everything, or has gone.
+// finish records a call whose caller has the whole answer, or has gone.
 func (c *call) finish(now time.Duration) {
 	c.st.StopTimer(&c.clock)
 	if c.health.watches() {
 		delete(c.st.watches, c)
 	}
-	if c.atDoor {
-		c.atDoor = false
-		c.caller.atDoor--
+	if c.answeredHere {
+		c.answeredHere = false
+		c.caller.answeredHere--
 	}
 	if c.state != callOver {
 		c.leaveWorker(rank.Cancelled, now)
 	}
-	if c.unheard {
+	if c.detached {
 		c.dropAnswer()
 	} else {
 		c.st.StopTimer(&c.hold)
@@ -474,14 +474,14 @@ func (c *call) finish(now time.Duration) {
 	if !c.done {
 		c.done = true
 		c.st.record(c, now)
-		if !c.health.watches() && !c.unheard {
+		if !c.health.watches() && !c.detached {
 			c.st.callFinished()
 		}
 	}
 	c.settle()
 }
 
-// settle recycles the call once nothing refers to it any more.
+// settle recycles the call once nothing refers to it.
 func (c *call) settle() {
 	if c.done && !c.awaited && !c.down.Open() && !c.up.Open() && !c.lease.Valid() {
 		if c.caller != nil {

@@ -15,64 +15,64 @@ const finalGoAway = time.Second
 
 // callerConn is one connection of a caller.
 type callerConn struct {
-	st      *stand
-	link    *shard.Link
-	own     who      // whose calls these are, but for those that say otherwise
-	local   *h2.Conn // the other end in this process, nil: a socket
-	of      *Local   // who has that end
-	calls   *Local   // by which its doors make calls; nil: they have made none
-	life    life
-	away    bool              // behind a network that may be lost
-	secure  bool              // over TLS
-	proxied bool              // its peer is one of Options.Proxies
-	asked   time.Duration     // when it was sent the PING that it has not answered, 0: it has; see absentWatch
-	acked   uint64            // bytes that its machine had acknowledged then
-	held    int               // bytes that wait for it here, see call.count
-	excess  int               // bytes that its engine holds beyond what every one may
-	source  *source           // where it comes from
-	waiting list[call]        // its calls that can be given up
-	class   uint8             // by what it holds, see hoard; 0: nothing can be given up
-	byPart  place[callerConn] // in hoard.classes
-	resting seat              // while it has no call
-	atDoor  int               // calls that are answered here: of the health
+	st           *shardState
+	link         *shard.Link
+	callerID     callerID // of its calls, unless a call has one of its own
+	local        *h2.Conn // the other end in this process, nil: a socket
+	localCaller  *Local   // the Local that has that end
+	doorCalls    *Local   // by which its doors make calls; nil: none yet
+	lifetime     lifetime
+	overNetwork  bool             // the peer is on another machine
+	secure       bool             // over TLS
+	proxied      bool             // its peer is one of Options.Proxies
+	asked        time.Duration    // when the unanswered PING was sent, 0: none; see absentWatch
+	acked        uint64           // bytes that its machine had acknowledged by then
+	held         int              // bytes that wait here for its calls, see call.count
+	excess       int              // bytes that its engine holds above the allowance of each connection
+	source       *source          // its address
+	waiting      list[call]       // its calls that can be shed
+	class        uint8            // by heldBytes, see sheddable; 0: nothing can be shed
+	byHeld       node[callerConn] // in sheddable.classes
+	idle         idleEntry        // used while it has no call
+	answeredHere int              // its health calls, which Cabrank answers
 
-	ahead     int         // of its answers, see call.absorb
-	timer     shard.Timer // end of the handshake; a look at its life; end of the wait after GOAWAY
-	recent    *method     // of its last call: most callers use few
-	form      *form       // of its last call, if the next may have the same
-	key       *key        // of its last call; nil: none yet, or no matter
-	pass      *proof      // of the call that begins; nil: it has shown none yet, or need not
-	leaving   bool        // it has to go
-	leaveSaid bool        // the first GOAWAY is out
-	finalled  bool        // the final GOAWAY is out
+	ahead     int          // credit given ahead for its answers, see call.absorb
+	timer     shard.Timer  // end of the handshake; next look at its lifetime; end of the wait after GOAWAY
+	recent    *method      // of its last call: most callers use few methods
+	head      *requestHead // of its last call, if the next may have the same
+	key       *key         // of its last call; nil: none yet, or callers are not told apart
+	pass      *cachedPass  // of the call that begins; nil: no checked token, or none is needed
+	leaving   bool         // it has to end
+	leaveSaid bool         // the first GOAWAY is out
+	finalled  bool         // the final GOAWAY is out
 }
 
-// callerSide is told what callers' connections read (h2.Handler).
-type callerSide struct{ st *stand }
+// callerSide gets the frames of callers' connections (h2.Handler).
+type callerSide struct{ st *shardState }
 
-// accept takes a caller's connection into the stand's shard.
-func (st *stand) accept(nc net.Conn, from *source) {
+// accept takes a caller's connection into the shard.
+func (st *shardState) accept(nc net.Conn, from *source) {
 	st.do(func() { st.admit(nc, from, "") })
 }
 
-// admit takes it under the lock; its caller has shown a certificate of a name, "": none.
-func (st *stand) admit(nc net.Conn, from *source, name string) {
-	if st.relay.closing.Load() { // nobody would ever close it
-		st.relay.leaves(from)
+// admit is accept under the lock. name is that of the caller's certificate, "": none.
+func (st *shardState) admit(nc net.Conn, from *source, name string) {
+	if st.relay.closing.Load() { // otherwise nobody would close it
+		st.relay.countOut(from)
 		_ = nc.Close()
 		return
 	}
 	cc := &callerConn{st: st, source: from}
 	cc.timer.Owner = cc
-	cc.own = st.whoIs(Caller{Address: callerAddress(nc), Certificate: name, Door: socketDoor})
-	cc.proxied = st.conf.proxies.Has(cc.own.Address)
-	cc.away = door.Away(nc)
+	cc.callerID = st.newCallerID(Caller{Address: callerAddress(nc), Certificate: name, Door: socketDoor})
+	cc.proxied = st.conf.proxies.Has(cc.callerID.Address)
+	cc.overNetwork = door.Away(nc)
 	_, cc.secure = nc.(*tls.Conn)
 	door.EndUnheard(nc)
 	cc.begin()
 	now := st.Now()
-	cc.life = st.newLife(now)
-	cc.rests()
+	cc.lifetime = st.newLifetime(now)
+	cc.markIdle()
 	st.SetTimer(&cc.timer, now+st.relay.settings().Limits.Handshake)
 	cc.link.Attach(nc)
 	if st.draining {
@@ -80,7 +80,7 @@ func (st *stand) admit(nc net.Conn, from *source, name string) {
 	}
 }
 
-// begin makes the connection's link and counts it among the stand's callers.
+// begin makes the connection's link and adds it to the shard's callers.
 func (cc *callerConn) begin() {
 	st := cc.st
 	cc.link = st.NewLink(&st.conf.down, callerSide{st}, cc)
@@ -99,29 +99,29 @@ func callerAddress(nc net.Conn) string {
 func (cc *callerConn) LinkClosed(*shard.Link, error) {
 	cc.ended()
 	if cc.local == nil {
-		cc.st.relay.leaves(cc.source)
+		cc.st.relay.countOut(cc.source)
 	}
 }
 
-// ended leaves nothing of a connection but its place among those of its source.
+// ended frees everything of a connection but its place in the count of its source.
 func (cc *callerConn) ended() {
 	cc.st.StopTimer(&cc.timer)
-	if cc.form != nil {
-		cc.st.drop(cc.form)
-		cc.form = nil
+	if cc.head != nil {
+		cc.st.releaseHead(cc.head)
+		cc.head = nil
 	}
 	cc.excess = 0
-	if cc.calls != nil {
-		cc.calls.close()
+	if cc.doorCalls != nil {
+		cc.doorCalls.close()
 	}
-	cc.sort()
+	cc.updateClass()
 	cc.leaveKey()
 	delete(cc.st.callers, cc)
-	cc.stirs()
+	cc.markBusy()
 }
 
-// NotHTTP2 has those who speak HTTP/1 or TLS served by whoever does that. Whoever speaks
-// neither sees the end of the connection, as RFC 9113 3.4 has it.
+// NotHTTP2 hands connections that begin with HTTP/1 or TLS to their servers. All others
+// end (RFC 9113 3.4).
 func (cc *callerConn) NotHTTP2(l *shard.Link, first []byte) {
 	kind, set := door.KindOf(first), cc.st.relay.settings()
 	switch {
@@ -129,37 +129,36 @@ func (cc *callerConn) NotHTTP2(l *shard.Link, first []byte) {
 		cc.handOver(l, first, startTLS)
 	case kind == door.HTTP1 && cc.mustSecure():
 		l.Conn.Raw([]byte(clearAnswer))
-		cc.st.refused(partingClear, "a caller began without TLS, which this port asks for")
+		cc.st.noteRejected(reasonNoTLS, "a caller began without TLS, which this port asks for")
 	case kind == door.HTTP1 && set.HTTP1 != nil:
 		cc.handOver(l, first, set.HTTP1)
 	case kind == door.TLS && !cc.secure:
-		cc.st.refused(partingForeign, "a caller began with TLS; this port speaks HTTP/2 without it")
+		cc.st.noteRejected(reasonNotHTTP2, "a caller began with TLS; this port speaks HTTP/2 without it")
 	default:
-		cc.st.partings[parting{ofCaller, partingForeign}]++
+		cc.st.disconnects[disconnect{ofCaller, reasonNotHTTP2}]++
 	}
 }
 
-// Broken is told that the caller broke a rule of the whole connection, or had
-// us do more chores than it may (h2.Chore). Its calls end now: nobody will take
-// their answers.
+// Broken is called when the caller broke a rule of the whole connection, or made more
+// work than it may (h2.Chore). Its calls end now: nobody will read their answers.
 func (cc *callerConn) Broken(_ *shard.Link, why *h2.ConnError) {
-	cc.st.parted(ofCaller, cc.own.String(), why)
+	cc.st.noteBreach(ofCaller, cc.callerID.String(), why)
 	for _, o := range cc.owners() {
 		o.abandoned(cc.st.Now())
 	}
 }
 
-// Expired implements shard.Expirer: no preface has come, or no answer to the
-// first GOAWAY, or it is time to look how long the connection has been there.
+// Expired implements shard.Expirer: the preface or the answer to the first GOAWAY is
+// missing, or it is time to check the connection's lifetime.
 func (cc *callerConn) Expired(_ *shard.Timer, now time.Duration) {
 	switch {
 	case !cc.link.Conn.Greeted():
-		cc.st.partings[parting{ofCaller, partingSilent}]++
+		cc.st.disconnects[disconnect{ofCaller, reasonNoPreface}]++
 		cc.link.Close(shard.ErrHandshake)
 	case cc.leaving:
 		cc.finalGoAway()
 	default:
-		cc.look(now)
+		cc.checkLifetime(now)
 	}
 }
 
@@ -182,12 +181,12 @@ func (cc *callerConn) sayLeave() {
 	cc.link.Conn.Ping([8]byte{'l', 'e', 'a', 'v', 'e'})
 }
 
-// callerSettled is told the settings of a caller (h2.Config). One that was let in
-// last, when the door closed, is told at its greeting that it has to go.
+// callerSettled is called with the first SETTINGS of a caller (h2.Config). A caller that
+// came in when the door closed gets its GOAWAY here.
 func callerSettled(conn *h2.Conn) {
 	cc := conn.Owner.(*callerConn)
 	if cc.mustSecure() {
-		cc.st.refused(partingClear, "a caller began without TLS, which this port asks for")
+		cc.st.noteRejected(reasonNoTLS, "a caller began without TLS, which this port asks for")
 		conn.GoAway(0, h2.InadequateSecurity, "this port speaks TLS")
 		cc.link.Finish(errClear)
 		return
@@ -213,10 +212,10 @@ func (cc *callerConn) finalGoAway() {
 	cc.callEnded()
 }
 
-// callEnded ends a connection that has said goodbye and has no call left.
+// callEnded ends a connection that has sent its final GOAWAY and has no call left.
 func (cc *callerConn) callEnded() {
-	cc.life.quiet = cc.st.Now()
-	cc.rests()
+	cc.lifetime.quiet = cc.st.Now()
+	cc.markIdle()
 	if cc.finalled && !cc.link.Closed() && cc.link.Conn.Streams() == 0 {
 		cc.link.Finish(errDrained)
 	}
@@ -225,23 +224,23 @@ func (cc *callerConn) callEnded() {
 // Accept implements h2.Handler.
 func (h callerSide) Accept(c *h2.Conn, b *h2.Block) *h2.Stream {
 	cc := c.Owner.(*callerConn)
-	w := cc.whose(c.LastPeerStream(), b)
-	if w == nil {
+	id := cc.identify(c.LastPeerStream(), b)
+	if id == nil {
 		return nil
 	}
-	cc.stirs()
+	cc.markBusy()
 	if most := h.st.relay.settings().MaxStreams; cc.local == nil && c.Streams()+1 == int(most) && h.st.Now() >= h.st.crowdedNext {
-		h.st.sayCrowded(cc.own.String(), most)
+		h.st.logCrowded(cc.callerID.String(), most)
 	}
 	if serve := cc.otherwise(b); serve != nil {
-		return &h.st.newExchange(cc, w, serve).stream
+		return &h.st.newExchange(cc, id, serve).stream
 	}
-	return &h.st.newCall(cc, w).down
+	return &h.st.newCall(cc, id).down
 }
 
 // Headers implements h2.Handler: a request, or its trailers.
 func (h callerSide) Headers(s *h2.Stream, b *h2.Block, end bool) {
-	ownerOf(s).requestHead(b, end, h.st.Now())
+	ownerOf(s).requestHeaders(b, end, h.st.Now())
 }
 
 // TooLarge implements h2.Handler.
@@ -254,8 +253,8 @@ func (h callerSide) Data(s *h2.Stream, p []byte, end bool) {
 	ownerOf(s).requestData(p, end, h.st.Now())
 }
 
-// Reset implements h2.Handler: the caller has left; the worker's stream is
-// cancelled at once.
+// Reset implements h2.Handler: the caller has left, and the worker's stream is cancelled
+// at once.
 func (h callerSide) Reset(s *h2.Stream, _ h2.ErrCode, _ bool) {
 	ownerOf(s).abandoned(h.st.Now())
 }
@@ -270,13 +269,13 @@ func (h callerSide) Writable(s *h2.Stream) {
 	ownerOf(s).pumpAnswer(h.st.Now())
 }
 
-// GoAway implements h2.Handler: a caller's GOAWAY concerns pushed streams,
-// which there are none of.
+// GoAway implements h2.Handler: a caller's GOAWAY concerns pushed streams, and Cabrank
+// pushes none.
 func (callerSide) GoAway(*h2.Conn, uint32, h2.ErrCode) {}
 
-// Pong implements h2.Handler: the caller has seen the first GOAWAY, or is there at all.
+// Pong implements h2.Handler: the caller has seen the first GOAWAY, or answers a keepalive.
 func (callerSide) Pong(c *h2.Conn, data [8]byte) {
-	if cc := c.Owner.(*callerConn); cc.leaving && data != whetherThere() {
+	if cc := c.Owner.(*callerConn); cc.leaving && data != keepAlivePing() {
 		cc.finalGoAway()
 	}
 }

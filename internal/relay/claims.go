@@ -10,35 +10,35 @@ import (
 	"github.com/cabrank/cabrank/internal/h2"
 )
 
-// claims adds all fields of a block to its cuts that a caller has no say in.
-func claims(b *h2.Block, into []cut) []cut {
+// claims adds the spans of all fields of a block that only Cabrank may set.
+func claims(b *h2.Block, into []fieldSpan) []fieldSpan {
 	for _, field := range [...]int{fieldUser, fieldSocket, fieldClient} {
 		w, found := b.Watched(field)
 		switch {
 		case !found:
 		case w.Count == 1:
-			into = inOrder(into, cut{field, w})
-		default: // only the last one was noted
+			into = inOrder(into, fieldSpan{field, w})
+		default: // the engine noted only the last one
 			into = everyOne(b, field, into)
 		}
 	}
 	return into
 }
 
-// everyOne adds all fields of a name.
-func everyOne(b *h2.Block, field int, into []cut) []cut {
+// everyOne adds the spans of all fields with this name.
+func everyOne(b *h2.Block, field int, into []fieldSpan) []fieldSpan {
 	wanted := watchedFields()[field]
 	for rest := b.Enc; len(rest) > 0; {
 		name, _, next := h2.NextField(rest)
 		if string(name) == wanted {
-			into = inOrder(into, cut{field, h2.Watched{Start: len(b.Enc) - len(rest), End: len(b.Enc) - len(next)}})
+			into = inOrder(into, fieldSpan{field, h2.Watched{Start: len(b.Enc) - len(rest), End: len(b.Enc) - len(next)}})
 		}
 		rest = next
 	}
 	return into
 }
 
-// unclaimed returns the fields of a block but for those that a caller has no say in.
+// unclaimed returns the fields of a block without those that only Cabrank may set.
 func unclaimed(block []byte) []h2.Field {
 	fields := make([]h2.Field, 0, 16)
 	for name, value := range Fields(block).All() {
@@ -49,8 +49,8 @@ func unclaimed(block []byte) []h2.Field {
 	return fields
 }
 
-// addHeader returns the list with what the caller of a door has sent, but for what is of
-// its connection or for the door to say.
+// addHeader returns the list with the header fields of a door's caller, without fields of
+// its connection and fields that the door itself sets.
 func addHeader(f Fields, h http.Header) Fields {
 	own := make(map[string]bool)
 	for name := range f.All() {
@@ -74,8 +74,8 @@ func addHeader(f Fields, h http.Header) Fields {
 	return f
 }
 
-// ofDoor reports whether a field is of a connection (RFC 9110 7.6.1), or says what a door
-// makes of a request, or who makes it.
+// ofDoor reports whether a field is of a connection (RFC 9110 7.6.1), or one that only a
+// door sets: about the request or about its caller.
 func ofDoor(name string) bool {
 	switch name {
 	case "connection", "keep-alive", "proxy-connection", "proxy-authorization", "te", "trailer", "transfer-encoding", "upgrade",

@@ -32,7 +32,7 @@ func TestDialPause(t *testing.T) {
 
 // dials returns what is known of the attempts to reach the first endpoint.
 func (g *rig) dials() (b backOff) {
-	st := g.stands[0]
+	st := g.shards[0]
 	st.do(func() { b = st.upstreams[0].dials })
 	return b
 }

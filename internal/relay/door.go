@@ -6,32 +6,32 @@ import "net"
 // door.ErrClosed then. Any other error means that the listener is broken.
 func (r *Relay) Serve(ln net.Listener) error { return r.door.Serve(ln) }
 
-// ServeConn takes one caller whose connection was made elsewhere: accepted by
-// others, over TLS, with bytes of it read before, or in memory (net.Pipe) by code of
-// this process. It has the same flow control as any caller (R22).
+// ServeConn serves one caller whose connection was made elsewhere: accepted by other code,
+// over TLS, with its first bytes already read, or in memory (net.Pipe). It has the same
+// flow control as any caller (R22).
 func (r *Relay) ServeConn(nc net.Conn) {
 	st := r.next()
-	from := r.enters(callerAddress(nc), r.scarce(nc))
+	from := r.countIn(callerAddress(nc), r.scarce(nc))
 	if from == nil {
-		st.turnAway(nc)
+		st.reject(nc)
 		return
 	}
 	st.accept(nc, from)
 }
 
-// next returns the stand whose turn it is to get a connection.
-func (r *Relay) next() *stand {
-	return r.stands[r.turn.Add(1)%uint32(len(r.stands))]
+// next returns the shard that gets the next connection, in turn.
+func (r *Relay) next() *shardState {
+	return r.shards[r.shardTurn.Add(1)%uint32(len(r.shards))]
 }
 
-// ReleaseListeners stops taking callers and closes the relay's copies of its
-// listeners: the sockets live on in another process, which takes the callers
-// that wait there. Whom it has taken it serves. Each Serve returns door.ErrClosed;
-// Drain comes next, and tells its callers to go in two steps as always.
+// ReleaseListeners stops accepting callers and closes the relay's copies of its listeners:
+// the sockets live on in another process, which accepts the callers that wait there.
+// Connections that were accepted stay served. Each Serve returns door.ErrClosed; Drain
+// comes next, and sends the usual two GOAWAYs.
 //
-// Health/Check goes on to say what it said. The address that a caller knows is
-// served on, and one that watches would give up its connection, and its calls
-// with it, before it has heard of the GOAWAY.
+// The answer of Health/Check stays as it was: the caller's address is still served, and a
+// caller that watches would otherwise give up its connection and its calls before the
+// GOAWAY.
 func (r *Relay) ReleaseListeners() {
 	r.mu.Lock()
 	r.released = true

@@ -2,11 +2,11 @@ package relay
 
 import "time"
 
-// farewell bounds the wait for callers to take their last bytes.
-const farewell = 1500 * time.Millisecond
+// flushTime bounds the wait for callers to take their last bytes.
+const flushTime = 1500 * time.Millisecond
 
-// StopServing has Health/Check and readiness say no from now on, unless the
-// listeners were released. Everything else goes on.
+// StopServing makes Health/Check and readiness say no from now on, unless the listeners
+// were released. Calls are served as before.
 func (r *Relay) StopServing() {
 	r.mu.Lock()
 	r.stopping = !r.released
@@ -14,21 +14,20 @@ func (r *Relay) StopServing() {
 	r.checkServing()
 }
 
-// Drain ends the relay in good order (R17): no new connections, GOAWAY in two
-// steps, calls in flight and queued finish within timeout, what is left is
-// answered UNAVAILABLE, connections are flushed, half-closed, closed. hurry,
-// when closed, skips the wait for calls. It returns how many were cut: answered so
-// because they had not ended by then.
+// Drain ends the relay in good order (R17): it takes no new connections, sends GOAWAY in
+// two steps, lets running and queued calls finish within timeout, answers the rest
+// UNAVAILABLE, and flushes, half-closes and closes connections. Closing hurry skips the
+// wait for calls. Drain returns how many calls it answered UNAVAILABLE.
 //
-// Callers that read get what their workers have answered, up to the end of a
-// message, for a second. So long have guests that were taken over to say goodbye.
+// For a second more, callers that read get what their workers have answered, up to the
+// end of a message, and hijacked guests may end.
 //
 // It takes at most timeout plus three seconds, and does not end the relay's
 // goroutines: Close does.
 func (r *Relay) Drain(timeout time.Duration, hurry <-chan struct{}) (cut int) {
 	r.StopServing()
 	r.door.Drain()
-	r.each(func(st *stand) {
+	r.each(func(st *shardState) {
 		st.draining = true
 		for cc := range st.callers {
 			cc.leave()
@@ -43,20 +42,20 @@ func (r *Relay) Drain(timeout time.Duration, hurry <-chan struct{}) (cut int) {
 		r.settings().Log.Warn("calls are left; answering them", "calls", left, "answer", answerOf(endedShutdown).message)
 	}
 	r.closing.Store(true)
-	r.each((*stand).answerRest)
-	r.await(messageTime, nil, func() bool { return r.allAnswered() && r.takenGuests() == 0 })
-	r.each((*stand).endRest)
-	r.await(farewell, nil, r.allGone)
+	r.each((*shardState).answerRest)
+	r.await(messageTime, nil, func() bool { return r.allAnswered() && r.hijackedGuests() == 0 })
+	r.each((*shardState).endRest)
+	r.await(flushTime, nil, r.allGone)
 	return r.endedBy(endedShutdown) - before
 }
 
-// endedBy counts the calls that Cabrank has ended for a reason.
+// endedBy returns how many calls Cabrank has ended for a reason.
 func (r *Relay) endedBy(why ending) (n int) {
-	r.each(func(st *stand) { n += int(st.stats.refused[why]) })
+	r.each(func(st *shardState) { n += int(st.stats.refused[why]) })
 	return n
 }
 
-// await waits until done says so; it is asked anew at every event.
+// await waits until done returns true. It asks at every event.
 func (r *Relay) await(timeout time.Duration, hurry <-chan struct{}, done func() bool) {
 	limit := time.NewTimer(timeout)
 	defer limit.Stop()
@@ -74,12 +73,11 @@ func (r *Relay) await(timeout time.Duration, hurry <-chan struct{}, done func() 
 	}
 }
 
-// allLeft reports whether every connection has had its final GOAWAY, so that
-// no further call can arrive, and every guest has gone, with those who call in this
-// process for guests.
+// allLeft reports whether no further call can arrive: every connection has had its final
+// GOAWAY, and every guest has gone with the callers in this process that act for it.
 func (r *Relay) allLeft() bool {
 	all := true
-	r.each(func(st *stand) {
+	r.each(func(st *shardState) {
 		all = all && len(st.guests) == 0
 		for cc := range st.callers {
 			all = all && (cc.finalled || cc.local != nil)
@@ -88,22 +86,22 @@ func (r *Relay) allLeft() bool {
 	return all
 }
 
-// takenGuests is how many connections somebody has who is to end them himself.
-func (r *Relay) takenGuests() (n int) {
-	r.each(func(st *stand) { n += st.takenGuests })
+// hijackedGuests returns how many connections other code has taken over and has to end.
+func (r *Relay) hijackedGuests() (n int) {
+	r.each(func(st *shardState) { n += st.hijackedGuests })
 	return n
 }
 
 func (r *Relay) allGone() bool {
 	left := 0
-	r.each(func(st *stand) { left += len(st.callers) })
+	r.each(func(st *shardState) { left += len(st.callers) })
 	return left == 0
 }
 
-// allAnswered reports whether every caller has all that it will get.
+// allAnswered reports whether no caller has an open stream.
 func (r *Relay) allAnswered() bool {
 	left := 0
-	r.each(func(st *stand) {
+	r.each(func(st *shardState) {
 		for cc := range st.callers {
 			left += cc.link.Conn.Streams()
 		}
@@ -111,8 +109,8 @@ func (r *Relay) allAnswered() bool {
 	return left == 0
 }
 
-// answerRest answers the calls that are left. Their connections end with them.
-func (st *stand) answerRest() {
+// answerRest answers the remaining calls. Their connections end with them.
+func (st *shardState) answerRest() {
 	now := st.Now()
 	for cc := range st.callers {
 		cc.finalGoAway()
@@ -122,9 +120,9 @@ func (st *stand) answerRest() {
 	}
 }
 
-// endRest ends the connections that are left, and tells their callers what can be
-// told without their reading.
-func (st *stand) endRest() {
+// endRest ends the remaining connections. It sends their callers what fits without their
+// reading.
+func (st *shardState) endRest() {
 	st.endGuests()
 	now := st.Now()
 	for cc := range st.callers {
@@ -137,8 +135,8 @@ func (st *stand) endRest() {
 
 // drained implements owner.
 func (c *call) drained(now time.Duration) {
-	if !c.respEnd { // else the caller has only to take it
-		c.endWhole(endedShutdown, now)
+	if !c.respEnd { // otherwise the caller has only to read it
+		c.endAfterMessage(endedShutdown, now)
 	}
 }
 

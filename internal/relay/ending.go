@@ -10,8 +10,8 @@ import (
 	"github.com/cabrank/cabrank/internal/rank"
 )
 
-// ending is a reason for which cabrank itself ends a call. (A refusal is a
-// worker's word that it has no free thread, R1.)
+// ending is a reason for which Cabrank itself ends a call. (A refusal is a worker's answer
+// that it has no free thread, R1.)
 type ending uint8
 
 const (
@@ -26,7 +26,7 @@ const (
 	endedShutdown
 	endedTimeout
 	endedBuffer
-	endedAsideIdle
+	endedReflectionIdle
 	endedLate
 	endedCycle
 	endedWontFinish
@@ -40,11 +40,11 @@ const (
 	endedToken
 	endedBarred
 	endedChecks
-	endings // how many there are
+	endings // their number
 )
 
-// answer is what a caller is told, in either form. The messages are part of
-// the interface: operators search for them. None names an internal address.
+// answer is the answer to a caller, as gRPC and as plain HTTP. The messages are part of the
+// interface: operators search for them. None names an internal address.
 type answer struct {
 	token   string // reason label of cabrank_refusals_total
 	code    grpcwire.Code
@@ -65,17 +65,17 @@ func answerOf(r ending) answer {
 		endedShutdown:       {"shutting_down", grpcwire.Unavailable, 503, "cabrank: shutting down"},
 		endedTimeout:        {"bad_timeout", grpcwire.InvalidArgument, 400, "cabrank: bad grpc-timeout"},
 		endedBuffer:         {"buffer_full", grpcwire.ResourceExhausted, 503, "cabrank: queue full"},
-		endedAsideIdle:      {"reflection_idle", grpcwire.Unavailable, 504, "cabrank: reflection idle"},
+		endedReflectionIdle: {"reflection_idle", grpcwire.Unavailable, 504, "cabrank: reflection idle"},
 		endedLate:           {"refused_late", grpcwire.Unavailable, 503, "cabrank: worker refused the call late"},
-		// Not a status that callers try again: another turn meets the same cycle.
+		// Not a status that callers retry: a retry would meet the same cycle.
 		endedCycle:      {"call_cycle", grpcwire.FailedPrecondition, 508, "cabrank: call cycle"},
 		endedWontFinish: {"deadline_shed", grpcwire.DeadlineExceeded, 504, "cabrank: deadline would pass"},
 		endedRate:       {"rate_limit", grpcwire.ResourceExhausted, 429, "cabrank: rate limit"},
 		endedTooMany:    {"too_many_calls", grpcwire.ResourceExhausted, 429, "cabrank: too many calls"},
-		// ABORTED is for what the caller has to begin anew from further up: sending
-		// the same once more would only stall again (gRPC's status codes).
+		// ABORTED tells the caller to begin anew at a higher level: the same call would
+		// only stall again (gRPC's status codes).
 		endedStalled: {"caller_stalled", grpcwire.Aborted, 408, "cabrank: caller stalled"},
-		// Not a stall: with a slot to spare for it, it may be as slow as it likes.
+		// Not a stall: while slots are free, the caller may be as slow as it likes.
 		endedReclaimed: {"slot_reclaimed", grpcwire.ResourceExhausted, 429, "cabrank: slot given to another caller"},
 		endedDraining:  {"worker_draining", grpcwire.Unavailable, 503, "cabrank: worker draining"},
 		endedConnect:   {"connect", grpcwire.Unimplemented, 501, "cabrank: CONNECT is not served"},
@@ -86,15 +86,15 @@ func answerOf(r ending) answer {
 	}[r]
 }
 
-// answers holds the ready-made blocks of all endings.
+// answers holds the encoded answers of all endings.
 type answers [endings]readyAnswer
 
-// readyAnswer is an answer with its blocks.
+// readyAnswer is an answer with its encoded blocks.
 type readyAnswer struct {
 	answer
-	trailers []byte // gRPC; behind replyHead, if nothing was sent before
+	trailers []byte // gRPC; after replyHead, if nothing was sent before
 	http     []byte // HEADERS for other callers
-	body     []byte // and what follows them: the message and a newline
+	body     []byte // and their content: the message and a newline
 }
 
 func newAnswers() (all answers) {
@@ -116,7 +116,7 @@ func ready(a answer) readyAnswer {
 	return readyAnswer{a, tail, plain, []byte(a.message + "\n")}
 }
 
-// deniedBecause says what is wrong with a token.
+// deniedBecause returns the answer to a bad token.
 func deniedBecause(why error) *readyAnswer {
 	a := answerOf(endedToken)
 	a.message += ": " + why.Error()
@@ -124,7 +124,7 @@ func deniedBecause(why error) *readyAnswer {
 	return &r
 }
 
-// answerOf returns what the call is told.
+// answerOf returns the answer to the call.
 func (c *call) answerOf(why ending) *readyAnswer {
 	if why == endedToken && c.check != nil && c.check.denied != nil {
 		return c.check.denied
@@ -132,7 +132,7 @@ func (c *call) answerOf(why ending) *readyAnswer {
 	return &c.st.relay.answers[why]
 }
 
-// endingFor translates the rank's reason.
+// endingFor maps the rank's reason to an ending.
 func endingFor(reason rank.Reason) ending {
 	switch reason {
 	case rank.DeadlineExceeded:
@@ -150,7 +150,8 @@ func endingFor(reason rank.Reason) ending {
 	}
 }
 
-// waitedTooLong tells a full house from an empty one.
+// waitedTooLong returns the ending of a call that waited too long: no free slot, or no
+// ready worker.
 func (r *Relay) waitedTooLong() ending {
 	if r.rank.Ready() == 0 {
 		return endedNoWorker
@@ -158,8 +159,7 @@ func (r *Relay) waitedTooLong() ending {
 	return endedNoSlot
 }
 
-// fail ends a call with an answer of cabrank's own. It is the only place that
-// makes one (R13).
+// fail ends a call with an answer of Cabrank's own. No other place makes one (R13).
 func (c *call) fail(why ending, now time.Duration) {
 	if c.done {
 		return
@@ -171,16 +171,16 @@ func (c *call) fail(why ending, now time.Duration) {
 	c.leaveWorker(outcomeOf(why), now)
 	a := c.answerOf(why)
 	c.code, c.httpStatus = a.code, a.status
-	if c.partAt != 0 {
-		c.partAt = 0
+	if c.endAt != 0 {
+		c.endAt = 0
 		c.setClock(now)
 	}
 	if !c.failed { // an answer that is still being delivered can fail once more
 		c.failed, c.failedAs = true, why
 		c.st.stats.refused[why]++
 	}
-	c.notTaken(&a.answer)
-	if conn := c.down.Conn(); conn != nil && c.tell(conn, why, now) {
+	c.noteRefused(&a.answer)
+	if conn := c.down.Conn(); conn != nil && c.writeAnswer(conn, why, now) {
 		c.pumpAnswer(now)
 		return
 	}
@@ -189,11 +189,11 @@ func (c *call) fail(why ending, now time.Duration) {
 
 func outcomeOf(why ending) rank.Outcome {
 	switch why {
-	case endedDeadline, endedShutdown, endedAsideIdle, endedStalled, endedReclaimed, endedHeaders:
+	case endedDeadline, endedShutdown, endedReflectionIdle, endedStalled, endedReclaimed, endedHeaders:
 		return rank.Cancelled
 	case endedLost:
-		// A dying process closes one socket after the other, its listener late:
-		// the pause keeps the next call from a connection that nobody accepts.
+		// A dying process closes its sockets one by one, the listener late: the pause
+		// keeps the next call from a connection that nobody accepts.
 		return rank.Lost
 	case endedLate:
 		return rank.RefusedByWorker
@@ -202,15 +202,15 @@ func outcomeOf(why ending) rank.Outcome {
 	}
 }
 
-// tell writes the answer in the form that the caller understands, given what
-// was sent before. It reports whether bytes or trailers of the call are left to
-// be written as the caller's window allows.
-func (c *call) tell(conn *h2.Conn, why ending, now time.Duration) (more bool) {
+// writeAnswer writes the answer as gRPC or plain HTTP, depending on the caller and on what
+// was sent before. It reports whether bytes or trailers are left to write when the
+// caller's window allows.
+func (c *call) writeAnswer(conn *h2.Conn, why ending, now time.Duration) (more bool) {
 	a, behind := c.answerOf(why), c.postscript(why, now)
-	c.dropPart()
+	c.dropPartialMessage()
 	switch sent := c.down.SentHead(); {
 	case c.grpc && sent && c.respSent < len(c.resp) && keepsAnswer(why):
-		// What the worker had answered before it was lost is the caller's.
+		// The caller still gets what the worker had answered.
 		c.respTail = c.st.Pool().Append(c.respTail[:0], a.trailers)
 		c.respTail = c.st.Pool().Append(c.respTail, behind)
 		c.respEnd = true
@@ -221,7 +221,7 @@ func (c *call) tell(conn *h2.Conn, why ending, now time.Duration) (more bool) {
 		conn.WriteHeaders(&c.down, true, c.replyHead(), a.trailers, behind)
 	case sent:
 		conn.Reset(&c.down, h2.InternalError)
-	case c.form.bodyless:
+	case c.head.bodyless:
 		conn.WriteHeaders(&c.down, true, a.http, behind)
 	default:
 		conn.WriteHeaders(&c.down, false, a.http, behind)

@@ -8,35 +8,34 @@ import (
 	"github.com/cabrank/cabrank/internal/rank"
 )
 
-// Endpoint is where calls can be sent: one worker's place, whichever process
-// and address fill it at the time, or an address elsewhere.
+// Endpoint is where calls can be sent: one worker's place, with its current process and
+// address, or an address elsewhere.
 //
 // Life: AddEndpoint, then Up, Down and Cut in any order, then RemoveEndpoint.
 type Endpoint struct {
-	upstreams []*upstream // by the number of the stand; immutable, each belongs to its shard
+	upstreams []*upstream // by shardState.number; immutable, each belongs to its shard
 	name      string
 	slots     *rank.Endpoint
-	local     bool // started by cabrank: its refusals are understood (R1)
-	size      int  // calls that it may have at a time, at most
+	local     bool // started by Cabrank: its texts of refusal are known (R1)
+	size      int  // largest number of calls at a time
 
-	_        [64]byte // what changes is on other lines of the processor's cache
+	_        [64]byte // fields that change are on other cache lines
 	ready    atomic.Bool
-	lastDone atomic.Int64 // when it last answered a call to the end, monotonic; 0: never
-	suspect  atomic.Bool  // the rank was told so
+	lastDone atomic.Int64 // when it last completed an answer, relay's clock; 0: never
+	suspect  atomic.Bool  // the rank knows it as suspect
 
 	described map[string]bool // guarded by Relay.mu; see Describe
 }
 
-// AddEndpoint brings in an endpoint that may have n calls at a time, or begins
-// with so many under Options.SlotsMax. It gets none before Up. local says that
-// cabrank has started it, so that a refusal by the texts of Options.Refusals is one
-// (R1). It may be called at any time.
+// AddEndpoint adds an endpoint with n slots, or with n to begin with if Options.SlotsMax is
+// set. It gets no calls before Up. local says that Cabrank has started it, so that its
+// texts of refusal are understood (R1). It may be called at any time.
 func (r *Relay) AddEndpoint(name string, n int, local bool) *Endpoint {
 	r.adding.Lock()
 	defer r.adding.Unlock()
 	o := r.settings()
 	e := &Endpoint{name: name, local: local, size: max(n, o.SlotsMax)}
-	for _, st := range r.stands {
+	for _, st := range r.shards {
 		u := &upstream{st: st, endpoint: e}
 		if !local {
 			u.quiet = o.KeepAlive
@@ -47,20 +46,20 @@ func (r *Relay) AddEndpoint(name string, n int, local bool) *Endpoint {
 		Slots: n, Least: o.SlotsMin, Most: o.SlotsMax, OnCancel: o.OnCancel,
 		Owner: e,
 	})
-	r.each(func(st *stand) { st.upstreams = append(st.upstreams, e.upstreams[st.number]) })
+	r.each(func(st *shardState) { st.upstreams = append(st.upstreams, e.upstreams[st.number]) })
 	r.mu.Lock()
 	r.endpoints = append(slices.Clip(r.endpoints), e)
 	r.mu.Unlock()
 	return e
 }
 
-// RemoveEndpoint takes an endpoint out for good, after a Cut: it is in no metrics
-// any more, and its memory goes with the last call that has been there. It waits
-// for nothing. Nothing may be asked of the endpoint afterwards.
+// RemoveEndpoint cuts an endpoint and removes it for good, from metrics as well. Its memory
+// is freed with its last call. RemoveEndpoint does not wait. The endpoint must not be used
+// afterwards.
 func (r *Relay) RemoveEndpoint(e *Endpoint) {
 	r.Cut(e)
 	r.rank.Remove(e.slots, r.now())
-	r.each(func(st *stand) {
+	r.each(func(st *shardState) {
 		st.upstreams = slices.DeleteFunc(st.upstreams, func(u *upstream) bool { return u.endpoint == e })
 	})
 	r.mu.Lock()
@@ -69,10 +68,10 @@ func (r *Relay) RemoveEndpoint(e *Endpoint) {
 	r.gatherServices()
 }
 
-// Up opens the endpoint at an address ("tcp", "unix", or one of Options.Dial). Connections to an
-// earlier address or process finish their calls and get no new ones.
+// Up opens the endpoint at an address; network is "tcp", "unix", or one of Options.Dial.
+// Connections to an earlier address or process finish their calls and get no new ones.
 func (r *Relay) Up(e *Endpoint, network, address string) {
-	r.each(func(st *stand) { st.upstreamOf(e.slots).move(network, address) })
+	r.each(func(st *shardState) { st.upstreamOf(e.slots).move(network, address) })
 	e.suspect.Store(false)
 	e.ready.Store(true)
 	r.forgetServices(e)
@@ -80,7 +79,7 @@ func (r *Relay) Up(e *Endpoint, network, address string) {
 	r.checkServing()
 }
 
-// Down closes the endpoint: no new calls; those that run go on.
+// Down closes the endpoint to new calls. Running calls go on.
 func (r *Relay) Down(e *Endpoint) {
 	e.ready.Store(false)
 	e.suspect.Store(false)
@@ -89,16 +88,15 @@ func (r *Relay) Down(e *Endpoint) {
 	r.checkServing()
 }
 
-// Outage says that whoever calls Up does not expect to do so soon, or that it
-// does again. While no endpoint is up then, calls are told at once that no worker
-// is ready, those that wait too.
+// Outage says whether the next Up is not expected soon. If so, and no endpoint is up, all
+// calls, waiting ones as well, are answered at once that no worker is ready.
 func (r *Relay) Outage(outage bool) { deliver(r.rank.SetOutage(outage, r.now(), nil)) }
 
-// touchEvery is how fine Endpoint.lastDone is: a mark for each call would have
-// the cores take its memory from each other at each call.
+// touchEvery is the resolution of Endpoint.lastDone: a store for each call would move its
+// cache line between cores at each call.
 const touchEvery = time.Millisecond
 
-// touch notes that the endpoint has answered a call to the end.
+// touch notes that the endpoint has completed an answer.
 func (u *upstream) touch(now time.Duration) {
 	if now >= u.touched+touchEvery || u.touched == 0 {
 		u.touched = now
@@ -106,18 +104,17 @@ func (u *upstream) touch(now time.Duration) {
 	}
 }
 
-// answered is when the endpoint last answered a call to the end, 0 for never. It may be
+// answered returns when the endpoint last completed an answer, 0 for never. It may be
 // touchEvery too early.
 func (e *Endpoint) answered() time.Duration { return time.Duration(e.lastDone.Load()) }
 
-// readyUpstream returns an upstream of some ready endpoint, in turn; nil if
-// there is none.
-func (st *stand) readyUpstream() *upstream {
+// readyUpstream returns the upstream of a ready endpoint, in turn; nil: no endpoint is ready.
+func (st *shardState) readyUpstream() *upstream {
 	n := len(st.upstreams)
 	if n == 0 {
 		return nil
 	}
-	turn := int(st.relay.rotation.Add(1) % uint32(n))
+	turn := int(st.relay.reflectionTurn.Add(1) % uint32(n))
 	for i := range n {
 		u := st.upstreams[(turn+i)%n]
 		if u.endpoint.ready.Load() {

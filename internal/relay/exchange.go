@@ -10,80 +10,80 @@ import (
 	"github.com/cabrank/cabrank/internal/h2"
 )
 
-// exchangeSize is what an exchange takes beside its buffers and its head, at most:
-// itself, the stack of its goroutine, and what an http.Handler is given.
+// exchangeSize is the most memory that an exchange takes beside its buffers and its head:
+// itself, the stack of its goroutine, and the arguments of an http.Handler.
 const exchangeSize = 16 << 10
 
-// headCopies is how often a head is there while it is read: as a block, as a list of
-// fields, and as what the handler makes of that.
+// headCopies is the number of copies of a head while it is read: the block, the list of
+// fields, and the handler's own copy.
 const headCopies = 3
 
-// Head is what of a request says who serves it.
+// Head has the parts of a request that decide who serves it.
 type Head struct {
-	Method, Path, ContentType []byte // as the caller has sent them; the path with its query
+	Method, Path, ContentType []byte // as the caller sent them; the path with its query
 }
 
-// Exchange is a request, and its answer, that code of this process serves: no call,
-// but a stream beside calls on the connection of its caller.
+// Exchange is a request that code of this process answers. It is not a call, but a stream
+// beside calls on the caller's connection.
 //
 // Life: made when the request's HEADERS have been read, served in a goroutine of its
 // own (Options.Other), over when that has returned and the stream is closed. A caller
-// that leaves ends the stream; the goroutine is told by Context and by errors, and
-// counts in a drain and in what its caller holds until it returns.
+// that leaves ends the stream; the goroutine learns of it by Context and by errors. Until
+// it returns a drain waits for it, and its memory counts as its caller's.
 //
-// Flow: what the caller sends lies here until it is read, at most a window, and
-// credit goes back as it is read. What is written is handed to the connection as the
-// caller's windows and the connection's output buffer take it; the writer waits.
+// Flow: bytes of the request wait here until they are read, at most a window, and reading
+// gives credit back. A writer waits until the caller's windows and the connection's output
+// buffer have taken its bytes.
 //
 // Concurrency: exported methods take the lock of the shard, and may be called by one
-// goroutine that reads and one that writes. All others run under it.
+// goroutine that reads and one that writes. All other methods run under the lock.
 type Exchange struct {
-	st      *stand
+	st      *shardState
 	caller  *callerConn
 	address string
 	stream  h2.Stream
 	serve   func(*Exchange)
 	ctx     context.Context //nolint:containedctx // the life of the exchange
 	cancel  context.CancelFunc
-	changed sync.Cond // something has come or was written, or the caller has gone
+	changed sync.Cond // bytes have come or were written, or the caller has gone
 
 	// The request.
-	head     []byte // its block; set before serve runs, and not changed
-	bodyless bool   // HEAD: no answer has content
-	body     []byte // what was not read yet begins at taken
+	head     []byte // its block; set before serve runs, immutable
+	bodyless bool   // a HEAD request: its answer has no content
+	body     []byte // unread from taken on
 	taken    int
-	trailers []byte // their block
+	trailers []byte // the block of its trailers
 	reqEnd   bool
 
 	// The answer.
-	out      []byte // what waits for the caller's window: of the writer, who waits, or of our own
-	outEnds  bool   // nothing follows it
+	out      []byte // bytes that wait for the caller's window: of the waiting writer, or Cabrank's own
+	outEnds  bool   // out is the end of the answer
 	answered bool   // final response HEADERS were written
 
-	begun   bool // it holds up a drain, see enter
+	begun   bool // a drain waits for it
 	running bool // serve has not returned
-	gone    bool // nothing more is taken from, or done for, serve
-	failed  bool // by an answer of cabrank's own
-	reading bool // serve waits for bytes of the caller
+	gone    bool // serve can do nothing more with it
+	failed  bool // answered by Cabrank itself
+	reading bool // serve waits for bytes of the request
 	idle    uint32
-	weight  int // bytes of the budget, beside the pool's
-	counted int // bytes of it in callerConn.held
+	weight  int // bytes counted in the budget, without the pool's
+	counted int // its bytes in callerConn.held
 }
 
-// newExchange returns the exchange of a request that begins.
-func (st *stand) newExchange(cc *callerConn, w *who, serve func(*Exchange)) *Exchange {
-	x := &Exchange{st: st, caller: cc, address: w.Address, serve: serve, begun: true}
+// newExchange returns an exchange for a new request.
+func (st *shardState) newExchange(cc *callerConn, id *callerID, serve func(*Exchange)) *Exchange {
+	x := &Exchange{st: st, caller: cc, address: id.Address, serve: serve, begun: true}
 	x.stream.Owner = x
 	x.changed.L = st
 	st.calls++
 	return x
 }
 
-// otherwise asks who serves a request that is no call; nil: nobody. What comes from
-// this process is a call: the one that serves others may have made it.
+// otherwise returns the code of this process that serves a request; nil: it is a call.
+// Requests from this process are calls: code that serves exchanges may make them.
 func (cc *callerConn) otherwise(b *h2.Block) (serve func(*Exchange)) {
 	other := cc.st.relay.settings().Other
-	if other == nil || cc.local != nil || cc.form != nil && b.Same != 0 && cc.form.same == b.Same { // a call, as the last one
+	if other == nil || cc.local != nil || cc.head != nil && b.Same != 0 && cc.head.same == b.Same { // a call, like the last one
 		return nil
 	}
 	contentType, _ := b.Watched(fieldContentType)
@@ -92,14 +92,14 @@ func (cc *callerConn) otherwise(b *h2.Block) (serve func(*Exchange)) {
 		return nil
 	}
 	path, found := b.Watched(fieldPath)
-	if !found { // CONNECT, or a list that was cut off
+	if !found { // CONNECT, or a header list that was cut off
 		return nil
 	}
 	return other(Head{method.Value, path.Value, contentType.Value})
 }
 
-// requestHead implements owner.
-func (x *Exchange) requestHead(b *h2.Block, end bool, now time.Duration) {
+// requestHeaders implements owner.
+func (x *Exchange) requestHeaders(b *h2.Block, end bool, now time.Duration) {
 	x.reqEnd = end
 	switch {
 	case x.gone:
@@ -160,7 +160,7 @@ func (x *Exchange) requestData(p []byte, end bool, now time.Duration) {
 // pumpAnswer implements owner.
 func (x *Exchange) pumpAnswer(time.Duration) { x.pump() }
 
-// pump hands the connection what it takes now of what waits.
+// pump writes waiting bytes as far as the connection takes them.
 func (x *Exchange) pump() {
 	conn := x.stream.Conn()
 	if conn == nil {
@@ -188,18 +188,18 @@ func (x *Exchange) abandoned(time.Duration) {
 	x.close(h2.NoError)
 }
 
-// drained implements owner. What the handler waits for, such as a call of its own, is
-// answered now, and it has messageTime to pass that on.
+// drained implements owner. Calls of the handler itself are answered now, and it has
+// messageTime to pass the answers on.
 func (x *Exchange) drained(time.Duration) {}
 
 // cutOff implements owner.
 func (x *Exchange) cutOff(now time.Duration) {
 	x.fail(endedShutdown, now)
-	x.close(h2.InternalError) // if the caller does not take it now
+	x.close(h2.InternalError) // if the caller does not read it now
 }
 
-// fail ends the exchange with an answer of cabrank's own, or if there is the
-// beginning of another one by a reset.
+// fail ends the exchange with an answer of Cabrank's own, or with a reset if another
+// answer has begun.
 func (x *Exchange) fail(why ending, _ time.Duration) {
 	conn := x.stream.Conn()
 	if x.failed || conn == nil {
@@ -222,14 +222,14 @@ func (x *Exchange) fail(why ending, _ time.Duration) {
 	x.pump()
 }
 
-// leave has serve know that there is nothing more to do, and frees what waits.
+// leave tells serve that the exchange is over, and frees its buffers.
 func (x *Exchange) leave() {
 	if x.gone {
 		return
 	}
 	x.gone = true
 	if x.cancel != nil {
-		x.cancel() // no code of ours runs by it here
+		x.cancel() // it runs no code of ours under the lock
 	}
 	x.st.Pool().Put(x.body)
 	x.body, x.taken, x.out = nil, 0, nil
@@ -248,7 +248,7 @@ func (x *Exchange) close(code h2.ErrCode) {
 	x.settle()
 }
 
-// served is told that serve has returned, and ends what it has left open.
+// served is called when serve has returned, and ends a stream that serve left open.
 func (x *Exchange) served() {
 	x.st.do(func() {
 		x.running = false
@@ -261,8 +261,8 @@ func (x *Exchange) served() {
 	})
 }
 
-// settle counts an exchange out of which nothing is left. Its connection is told as
-// soon as the stream is closed.
+// settle counts the exchange out once serve has returned and the stream is closed. It tells
+// the connection as soon as the stream is closed.
 func (x *Exchange) settle() {
 	if x.stream.Open() {
 		return
@@ -275,21 +275,20 @@ func (x *Exchange) settle() {
 	}
 }
 
-// weigh counts n bytes more that are not of the pool.
+// weigh counts n more bytes that are not the pool's.
 func (x *Exchange) weigh(n int) {
 	x.weight += n
 	x.st.relay.budget.Add(int64(n))
 	x.count()
 }
 
-// count keeps what the exchange holds among what waits for its connection.
+// count updates the exchange's bytes in the count of its connection.
 func (x *Exchange) count() {
 	n := x.weight + cap(x.body)
 	x.caller.held += n - x.counted
 	x.counted = n
-	x.caller.sort()
+	x.caller.updateClass()
 }
 
-// awaitsCaller reports whether the exchange goes on only when its caller does
-// something: it sends more, or takes what waits.
+// awaitsCaller reports whether the exchange waits for its caller to send or to read bytes.
 func (x *Exchange) awaitsCaller() bool { return x.reading || len(x.out) > 0 }

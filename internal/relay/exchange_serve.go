@@ -8,14 +8,13 @@ import (
 	"github.com/cabrank/cabrank/internal/h2"
 )
 
-// ErrGone is returned where the caller of an exchange has left, or the exchange was
-// ended.
+// ErrGone is returned after the caller of an exchange has left, or the exchange has ended.
 var ErrGone = errors.New("relay: the caller has gone")
 
-// errTwoWriters is returned to the second of two goroutines that write.
+// errTwoWriters is returned to a second goroutine that writes at the same time.
 var errTwoWriters = errors.New("relay: two goroutines write at a time")
 
-// mostRead is how much one Read copies under the lock of the shard.
+// mostRead is the most that one Read copies under the lock of the shard, bytes.
 const mostRead = 64 << 10
 
 // Context ends when the caller leaves, the exchange is ended, or serve returns.
@@ -24,33 +23,32 @@ func (x *Exchange) Context() context.Context { return x.ctx }
 // Address is the caller's, without port; empty for Unix sockets.
 func (x *Exchange) Address() string { return x.address }
 
-// Local returns the caller by which calls are made for the connection of the exchange: on
-// the same shard, and ended with it.
+// Local returns the Local that makes calls for the connection of the exchange. It is on the
+// same shard and ends with the connection.
 func (x *Exchange) Local() *Local {
 	x.st.Lock()
 	defer x.st.Unlock()
 	cc := x.caller
-	if cc.calls == nil {
-		cc.calls = cc.st.localOf(&cc.own, cc.source)
-		cc.calls.closed = cc.link.Closed()
+	if cc.doorCalls == nil {
+		cc.doorCalls = cc.st.localOf(&cc.callerID, cc.source)
+		cc.doorCalls.closed = cc.link.Closed()
 	}
-	return cc.calls
+	return cc.doorCalls
 }
 
-// Head returns the fields of the request, but for those by which doors tell who calls.
+// Head returns the fields of the request, without those that only doors may set.
 func (x *Exchange) Head() []h2.Field { return unclaimed(x.head) }
 
-// Ended reports whether the caller has sent its whole request, so that nothing comes
-// that Read has not to return already.
+// Ended reports whether the request is complete and Read has returned all of it.
 func (x *Exchange) Ended() (ended bool) {
 	x.st.do(func() { ended = x.reqEnd && x.taken == len(x.body) })
 	return ended
 }
 
-// Read returns bytes of the request, and waits for them. Credit goes back to the
-// caller for what was read.
+// Read returns bytes of the request, and waits for them. Reading gives the caller credit
+// back.
 //
-// Errors: io.EOF behind the last one, ErrGone.
+// Errors: io.EOF after the last byte, ErrGone.
 func (x *Exchange) Read(p []byte) (n int, err error) {
 	x.st.Lock()
 	defer x.st.Unlock()
@@ -66,15 +64,14 @@ func (x *Exchange) Read(p []byte) (n int, err error) {
 		n = copy(p, rest[:min(len(rest), mostRead)])
 		x.took(n)
 		return n, nil
-	case x.gone: // what was not read yet is lost
+	case x.gone: // unread bytes are lost
 		return 0, ErrGone
 	default:
 		return 0, io.EOF
 	}
 }
 
-// took returns credit for bytes that were read, and frees their memory, as trimAnswer
-// does.
+// took gives credit back for bytes that were read, and frees their memory like trimAnswer.
 func (x *Exchange) took(n int) {
 	x.taken += n
 	if conn := x.stream.Conn(); conn != nil {
@@ -92,8 +89,8 @@ func (x *Exchange) took(n int) {
 	}
 }
 
-// Trailers returns those of the request once Read has come to the end, as Head does; nil
-// if there are none.
+// Trailers returns the trailers of the request, filtered like Head, once Read has returned
+// io.EOF; nil: the request has no trailers.
 func (x *Exchange) Trailers() []h2.Field {
 	var block []byte
 	x.st.do(func() { block = x.trailers })
@@ -103,7 +100,7 @@ func (x *Exchange) Trailers() []h2.Field {
 	return unclaimed(block)
 }
 
-// WriteInterim writes a 1xx answer; nothing if there is a final one.
+// WriteInterim writes a 1xx answer, unless the final answer has begun.
 func (x *Exchange) WriteInterim(block []byte) {
 	x.st.do(func() {
 		if conn := x.stream.Conn(); conn != nil && !x.gone && !x.answered {
@@ -112,8 +109,7 @@ func (x *Exchange) WriteInterim(block []byte) {
 	})
 }
 
-// WriteHead writes the head of the answer, or its trailers, which come with end. With
-// end nothing follows.
+// WriteHead writes the head of the answer, or with end its trailers. end ends the answer.
 //
 // Errors: ErrGone.
 func (x *Exchange) WriteHead(block []byte, end bool) error {
@@ -128,9 +124,8 @@ func (x *Exchange) WriteHead(block []byte, end bool) error {
 	return nil
 }
 
-// Write writes p and waits until the connection has taken all of it. With end
-// nothing follows. It returns how many bytes were taken; the caller may not have
-// them yet.
+// Write writes p and waits until the connection has taken all of it. end ends the answer.
+// It returns how many bytes were taken; the caller may not have them yet.
 //
 // Errors: ErrGone.
 func (x *Exchange) Write(p []byte, end bool) (int, error) {

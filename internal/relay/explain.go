@@ -7,16 +7,16 @@ import (
 	"github.com/cabrank/cabrank/internal/h2"
 )
 
-// Fields by which callers are told what became of their call (Options.Explain).
+// Fields that tell callers how their call was served (Options.Explain).
 const (
 	queueField  = "cabrank-queue-ms"
 	workerField = "cabrank-worker"
 )
 
-// explanation returns what goes behind the trailers of a worker's answer: how
-// long the call has waited and who has served it. It is empty unless
-// Options.Explain says otherwise, and for callers that do not speak gRPC, which
-// rarely look at trailers. It is valid until the stand's scratch is used again.
+// explanation returns the fields after the trailers of a worker's answer: how long the call
+// waited and which worker served it. It is empty without Options.Explain, and for callers
+// that do not speak gRPC, which rarely look at trailers. It is valid until the shard's
+// scratch is used again.
 func (c *call) explanation() []byte {
 	if !c.st.relay.settings().Explain || !c.grpc {
 		return nil
@@ -29,9 +29,9 @@ func (c *call) explanation() []byte {
 	return block
 }
 
-// appendQueueTime writes a time in the queue in milliseconds, to the
-// microsecond: 0, 0.412, 12.5.
-func (st *stand) appendQueueTime(block []byte, waited time.Duration) []byte {
+// appendQueueTime writes the time in the queue in milliseconds, to the microsecond: 0,
+// 0.412, 12.5.
+func (st *shardState) appendQueueTime(block []byte, waited time.Duration) []byte {
 	ms := float64(waited.Microseconds()) / 1000
 	return h2.AppendFieldBytes(block, queueField, strconv.AppendFloat(st.digits[:0], ms, 'f', -1, 64))
 }

@@ -48,14 +48,14 @@ func TestFaultyWorkerAttractsNoCalls(t *testing.T) {
 func TestWhatIsAFault(t *testing.T) {
 	faults := []grpcwire.Code{grpcwire.Unknown, grpcwire.Internal, grpcwire.Unavailable, grpcwire.DataLoss}
 	for code := range grpcwire.Code(grpcwire.NumCodes) {
-		a := attempt{call: &call{}, effort: effort{code: code, httpStatus: 200}}
+		a := attempt{call: &call{}, attemptFields: attemptFields{code: code, httpStatus: 200}}
 		a.call.grpc = true
 		if got, want := a.isFault(), slices.Contains(faults, code); got != want {
 			t.Errorf("%v: got %v", code, got)
 		}
 	}
 	for status, want := range map[int]bool{200: false, 404: false, 429: false, 500: true, 503: true} {
-		a := attempt{call: &call{}, effort: effort{code: grpcwire.CodeFromHTTP(status), httpStatus: status}}
+		a := attempt{call: &call{}, attemptFields: attemptFields{code: grpcwire.CodeFromHTTP(status), httpStatus: status}}
 		if got := a.isFault(); got != want {
 			t.Errorf("HTTP %d: got %v", status, got)
 		}

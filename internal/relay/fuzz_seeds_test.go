@@ -15,7 +15,7 @@ const (
 	opMad    = 0
 )
 
-// Frames, as far.write numbers them.
+// Frames, as peer.write numbers them.
 const (
 	frameNew = iota
 	frameAnswer

@@ -119,7 +119,7 @@ func fuzzCaller(t *testing.T, s script) {
 type cast struct {
 	*world
 
-	wild, mad     *far // nil: there is no such worker
+	wild, mad     *peer // nil: there is no such worker
 	good          *goodWorker
 	beside        *steady
 	asks, answers [][]string
@@ -185,7 +185,7 @@ func (c *cast) wildly(op byte, s *script) {
 
 // leave ends the connections of those who keep no rule.
 func (c *cast) leave() {
-	for _, f := range []*far{c.wild, c.mad} {
+	for _, f := range []*peer{c.wild, c.mad} {
 		if f != nil {
 			f.drain()
 			f.leave()

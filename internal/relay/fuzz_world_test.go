@@ -20,7 +20,7 @@ import (
 type world struct {
 	t     testing.TB
 	g     *rig
-	st    *stand
+	st    *shardState
 	split int           // bytes per Feed
 	fed   *atomic.Int64 // bytes that all callers and workers have sent
 }
@@ -41,24 +41,24 @@ func newWorld(t *testing.T, change ...func(*Options)) *world {
 }
 
 func worldOf(g *rig) *world {
-	return &world{t: g.t, g: g, st: g.stands[0], split: 1 << 20, fed: new(atomic.Int64)}
+	return &world{t: g.t, g: g, st: g.shards[0], split: 1 << 20, fed: new(atomic.Int64)}
 }
 
 // on is the same relay on another shard.
-func (w *world) on(st *stand) *world {
+func (w *world) on(st *shardState) *world {
 	other := *w
 	other.st = st
 	return &other
 }
 
 // caller connects a caller.
-func (w *world) caller() *far {
-	f := newFar(w, false)
+func (w *world) caller() *peer {
+	f := newPeer(w, false)
 	w.st.do(func() {
 		if f.dead = w.g.closing.Load(); f.dead {
 			return
 		}
-		cc := &callerConn{st: w.st, own: w.st.whoIs(Caller{Address: "192.0.2.1"})}
+		cc := &callerConn{st: w.st, callerID: w.st.newCallerID(Caller{Address: "192.0.2.1"})}
 		cc.timer.Owner = cc
 		w.g.connections.Add(1)
 		cc.link = w.st.NewLink(&w.st.conf.down, callerSide{w.st}, cc)
@@ -77,8 +77,8 @@ func (w *world) endpoint(name string, slots int, local bool) *Endpoint {
 }
 
 // worker connects a worker to this shard.
-func (w *world) worker(e *Endpoint) *far {
-	f := newFar(w, true)
+func (w *world) worker(e *Endpoint) *peer {
+	f := newPeer(w, true)
 	f.e = e
 	w.st.do(func() {
 		if f.dead = w.g.closing.Load(); f.dead {
@@ -91,7 +91,7 @@ func (w *world) worker(e *Endpoint) *far {
 }
 
 // hand hands in what the far end has written, in pieces, as a link does.
-func (f *far) hand(p []byte) {
+func (f *peer) hand(p []byte) {
 	f.w.t.Helper()
 	f.w.fed.Add(int64(len(p)))
 	for len(p) > 0 {
@@ -102,7 +102,7 @@ func (f *far) hand(p []byte) {
 	f.w.check()
 }
 
-func (f *far) feed(p []byte) {
+func (f *peer) feed(p []byte) {
 	if f.dead = f.dead || f.link.Closed(); f.dead {
 		return
 	}
@@ -126,7 +126,7 @@ func (f *far) feed(p []byte) {
 }
 
 // take has the transport accept at most n bytes.
-func (f *far) take(n int) {
+func (f *peer) take(n int) {
 	f.w.t.Helper()
 	f.w.st.do(func() {
 		if f.dead = f.dead || f.link.Closed(); f.dead {
@@ -141,7 +141,7 @@ func (f *far) take(n int) {
 }
 
 // drain takes all that there is, and reports whether that was anything.
-func (f *far) drain() bool {
+func (f *peer) drain() bool {
 	f.w.t.Helper()
 	before := f.taken
 	for last := int64(-1); last != f.taken; {
@@ -152,7 +152,7 @@ func (f *far) drain() bool {
 }
 
 // leave ends the connection from the far end.
-func (f *far) leave() {
+func (f *peer) leave() {
 	f.w.st.do(func() {
 		if f.dead = true; f.link != nil {
 			f.link.Close(io.EOF)
@@ -164,7 +164,7 @@ func (f *far) leave() {
 // check says what must be true between any two events.
 func (w *world) check() {
 	w.t.Helper()
-	if used, fed := w.g.budget.Used(), w.fed.Load(); used > int64(len(w.g.stands))*memoryBound+4*fed {
+	if used, fed := w.g.budget.Used(), w.fed.Load(); used > int64(len(w.g.shards))*memoryBound+4*fed {
 		w.t.Fatalf("%d bytes are in use after %d were sent", used, fed)
 	}
 }
@@ -172,13 +172,13 @@ func (w *world) check() {
 // goodWorker is a worker that keeps all rules: it reads everything, answers
 // every whole request with its own bytes, and returns credit.
 type goodWorker struct {
-	*far
+	*peer
 	whole   []*judged       // requests that wait for their answer
 	replied map[string]bool // bodies that were answered
 }
 
 func newGoodWorker(w *world, e *Endpoint, settings ...http2.Setting) *goodWorker {
-	g := &goodWorker{far: w.worker(e), replied: map[string]bool{}}
+	g := &goodWorker{peer: w.worker(e), replied: map[string]bool{}}
 	g.onHeaders = func(s *judged, fields []hpack.HeaderField, end bool) {
 		for _, f := range fields {
 			if f.Name == ":path" {
@@ -245,7 +245,7 @@ func (g *goodWorker) answer() bool {
 
 // steady is a caller that keeps all rules.
 type steady struct {
-	*far
+	*peer
 	calls map[uint32]*steadyCall
 }
 
@@ -259,7 +259,7 @@ type steadyCall struct {
 }
 
 func newSteady(w *world) *steady {
-	b := &steady{far: w.caller(), calls: map[uint32]*steadyCall{}}
+	b := &steady{peer: w.caller(), calls: map[uint32]*steadyCall{}}
 	b.onHeaders = func(s *judged, fields []hpack.HeaderField, end bool) {
 		c := b.calls[s.id]
 		for _, f := range fields {

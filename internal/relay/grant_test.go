@@ -24,9 +24,9 @@ func TestGrantMeetsCancel(t *testing.T) {
 			worker.WantHeaders(1, end)
 			second.WriteHeaders(1, noEnd, request(hello)...)
 			second.WriteData(1, end, hi())
-			var waits *stand
+			var waits *shardState
 			testkit.Eventually(t, soon, "the call in the queue", func() bool {
-				g.each(func(st *stand) {
+				g.each(func(st *shardState) {
 					if st.someWaiting() != nil {
 						waits = st
 					}
@@ -68,7 +68,7 @@ func TestGrantMeetsCut(t *testing.T) {
 				caller.WriteHeaders(3, end, request(hello)...)
 				g.wantWaiting(1)
 				synctest.Wait()
-				st, stream := g.stands[0], uint32(3)
+				st, stream := g.shards[0], uint32(3)
 				st.do(func() { // the grant is posted, and nobody takes it
 					now := st.Now()
 					st.someCall().fail(endedDeadline, now)
@@ -96,7 +96,7 @@ func TestGrantMeetsCut(t *testing.T) {
 }
 
 // someCall returns a call that has a stream to a worker.
-func (st *stand) someCall() (c *call) {
+func (st *shardState) someCall() (c *call) {
 	for _, u := range st.upstreams {
 		for _, uc := range u.conns {
 			uc.link.Conn.Each(func(s *h2.Stream) { c = s.Owner.(*attempt).call })

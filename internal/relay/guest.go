@@ -7,134 +7,134 @@ import (
 	"github.com/cabrank/cabrank/internal/shard"
 )
 
-// guestPart is which part of all connections may be guests. One costs some 20 KiB, where
-// an idle one of HTTP/2 costs two, and its place is counted as 16 at most.
-const guestPart = 4
+// guestShare: one of so many connections may be a guest. A guest takes some 20 KiB, an idle
+// HTTP/2 connection 2 KiB, and the memory bound counts 16 KiB for either.
+const guestShare = 4
 
-// Guest is a caller's connection that does not speak HTTP/2 and has another server
-// (Options.HTTP1). As long as it is open it counts as one of its address, and while
-// it has no request it makes room for others. A drain waits for its answer, and if it
-// was taken over (hijacked), for its end.
+// Guest is a caller's connection that another server serves (Options.HTTP1), because it does
+// not speak HTTP/2. While it is open it counts as a connection of its address; while it has
+// no request it may be closed to make room. A drain waits for its answer, or for its end if
+// it was hijacked.
 //
-// Life: made where the first bytes are no preface, over with Close.
-// Concurrency: the exported methods may be called from anywhere but under the lock of
-// a shard, as those of net.Conn. All others, and the fields, are guarded by that lock.
+// Life: made when the first bytes are not HTTP/2's preface, over with Close.
+// Concurrency: the exported methods, and those of net.Conn, may be called from anywhere but
+// under the lock of a shard. That lock guards all other methods and the fields.
 type Guest struct {
-	net.Conn // begins with the bytes that were read
+	net.Conn // begins with the bytes that were already read
 
-	st      *stand
-	own     who    // as it came
-	calls   *Local // by which its door makes calls; nil: it has made none
-	source  *source
-	quiet   time.Duration // since when it has had no request
-	resting seat          // while it has none, as the next
-	oldest  place[Guest]  // in stand.restingGuests
-	timer   shard.Timer   // since it was told to go
-	taken   bool          // by who has it from now on
-	gone    bool
+	st        *shardState
+	callerID  callerID // of the connection
+	doorCalls *Local   // by which its door makes calls; nil: none yet
+	source    *source
+	quiet     time.Duration // when its last request ended
+	idle      idleEntry     // while it has no request, like node
+	node      node[Guest]   // in shardState.idleGuests
+	timer     shard.Timer   // set when it has to leave
+	hijacked  bool          // other code has taken it over
+	gone      bool
 }
 
-// handOver makes a guest of the connection, which begins with first, and has host serve it
-// in a goroutine: until it is closed.
+// handOver turns the connection, which begins with first, into a guest. host serves it in a
+// goroutine.
 func (cc *callerConn) handOver(l *shard.Link, first []byte, host func(*Guest)) {
 	nc, err := l.Detach(first)
 	if err != nil {
-		return // the link has ended: there was no descriptor left
+		return // the link has ended: no descriptor was left
 	}
 	cc.ended()
 	st := cc.st
-	g := &Guest{Conn: nc, st: st, own: cc.own, source: cc.source}
+	g := &Guest{Conn: nc, st: st, callerID: cc.callerID, source: cc.source}
 	g.timer.Owner = g
 	st.guests[g] = struct{}{}
 	if !st.haveRoom() {
-		st.partings[parting{ofCaller, partingFull}]++
+		st.disconnects[disconnect{ofCaller, reasonTooMany}]++
 		g.end()
 		return
 	}
-	g.rests()
+	g.markIdle()
 	if st.draining {
 		g.leave()
 	}
-	go host(g) // ends when it is accepted; Close ends it otherwise
+	go host(g) // returns once it has passed the guest on; Close ends it as well
 }
 
-// haveRoom reports whether the shard has no more guests than it may, but for those that
-// were taken over, whose number is for who has them to bound. The one that has
-// been without a request for longest goes for a new one.
-func (st *stand) haveRoom() bool {
-	if len(st.guests)-st.takenGuests <= max(int(st.relay.mostConnections())/guestPart/len(st.relay.stands), 1) {
+// haveRoom reports whether the shard has room for its guests. It makes room by closing the
+// guest that has been idle for longest. Hijacked guests do not count: the code that has
+// them bounds their number.
+func (st *shardState) haveRoom() bool {
+	if len(st.guests)-st.hijackedGuests <= max(int(st.relay.mostConnections())/guestShare/len(st.relay.shards), 1) {
 		return true
 	}
-	if idle := st.restingGuests.first(); idle != nil {
-		idle.dismiss()
+	if idle := st.idleGuests.first(); idle != nil {
+		idle.evict()
 		return true
 	}
 	return false
 }
 
-// rests notes that the connection has no request.
-func (g *Guest) rests() {
+// markIdle notes that the connection has no request.
+func (g *Guest) markIdle() {
 	g.quiet = g.st.Now()
-	g.st.restingGuests.push(&g.oldest, g)
-	g.source.rests(&g.resting, g, g.st.number)
+	g.st.idleGuests.push(&g.node, g)
+	g.source.markIdle(&g.idle, g, g.st.number)
 }
 
-// stirs notes that the connection has a request, or is gone.
-func (g *Guest) stirs() {
-	g.oldest.leave()
-	g.resting.leave()
+// markBusy notes that the connection has a request, or is gone.
+func (g *Guest) markBusy() {
+	g.node.leave()
+	g.idle.leave()
 }
 
 // Busy notes that a request was read and is being answered. Requests that were sent one behind
 // the other keep goroutines ready to run: the shard looks at its sockets beside them.
 func (g *Guest) Busy() {
-	g.st.do(g.stirs)
+	g.st.do(g.markBusy)
 	g.st.Nudge()
 }
 
-// Idle notes that it was answered and waits for the next. One that is to leave goes.
+// Idle notes that it waits for its next request. During a drain it ends.
 func (g *Guest) Idle() {
 	g.st.do(func() {
 		switch {
-		case g.gone || g.taken:
+		case g.gone || g.hijacked:
 		case g.st.draining:
 			g.end()
-		case !g.oldest.listed():
-			g.rests()
+		case !g.node.listed():
+			g.markIdle()
 		}
 	})
 }
 
-// Leaving reports whether the connection has to end with its answer.
+// Leaving reports whether the connection must end after its answer.
 func (g *Guest) Leaving() (leaving bool) {
 	g.st.do(func() { leaving = g.st.draining })
 	return leaving
 }
 
-// Local returns the caller by which calls are made for the connection: on the same shard,
-// and ended with it.
+// Local returns the Local that makes calls for the connection. It is on the same shard and
+// ends with the connection.
 func (g *Guest) Local() *Local {
 	g.st.Lock()
 	defer g.st.Unlock()
-	if g.calls == nil {
-		g.calls = g.st.localOf(&g.own, g.source)
-		g.calls.closed = g.gone
+	if g.doorCalls == nil {
+		g.doorCalls = g.st.localOf(&g.callerID, g.source)
+		g.doorCalls.closed = g.gone
 	}
-	return g.calls
+	return g.doorCalls
 }
 
-// Hijacked notes that the connection is somebody's who has it until it closes.
+// Hijacked notes that other code has taken over the connection until it closes.
 func (g *Guest) Hijacked() {
 	g.st.do(func() {
-		if !g.gone && !g.taken {
-			g.taken = true
-			g.st.takenGuests++
+		if !g.gone && !g.hijacked {
+			g.hijacked = true
+			g.st.hijackedGuests++
 		}
 	})
 }
 
-// Plain returns the connection below, to write to without a detour. It is closed by
-// Close of the guest alone.
+// Plain returns the connection below, for direct writes. Only Close of the guest closes
+// it.
 func (g *Guest) Plain() net.Conn {
 	if below, ok := g.Conn.(interface{ NetConn() net.Conn }); ok {
 		return below.NetConn()
@@ -142,12 +142,12 @@ func (g *Guest) Plain() net.Conn {
 	return g.Conn
 }
 
-// Certificate is the name by which its caller has shown who it is, "" if it has not.
-func (g *Guest) Certificate() string { return g.own.Certificate }
+// Certificate returns the name in the caller's certificate, "" if it has shown none.
+func (g *Guest) Certificate() string { return g.callerID.Certificate }
 
-// Refused counts the connection as one that did not speak HTTP/2 where it should.
+// Refused counts the connection among those that did not speak HTTP/2.
 func (g *Guest) Refused() {
-	g.st.do(func() { g.st.partings[parting{ofCaller, partingForeign}]++ })
+	g.st.do(func() { g.st.disconnects[disconnect{ofCaller, reasonNotHTTP2}]++ })
 }
 
 // Close implements net.Conn, and counts the connection out.
@@ -156,7 +156,7 @@ func (g *Guest) Close() error {
 	return g.Conn.Close()
 }
 
-// CloseWrite half-closes the connection, where that is possible.
+// CloseWrite half-closes the connection, if it can be.
 func (g *Guest) CloseWrite() error {
 	if half, ok := g.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()
@@ -164,56 +164,56 @@ func (g *Guest) CloseWrite() error {
 	return nil
 }
 
-// leave has the connection end with its answer, or when the request that may be on
-// its way does not come.
+// leave ends the connection after finalGoAway if it has no request then. A busy guest ends
+// after its answer (Leaving).
 func (g *Guest) leave() { g.st.SetTimer(&g.timer, g.st.Now()+finalGoAway) }
 
-// Expired implements shard.Expirer: it has been told to go for long enough.
+// Expired implements shard.Expirer: no request has come since leave.
 func (g *Guest) Expired(*shard.Timer, time.Duration) {
-	if g.oldest.listed() {
+	if g.node.listed() {
 		g.end()
 	}
 }
 
-// restsSince implements occupant.
-func (g *Guest) restsSince() time.Duration { return g.quiet }
+// idleSince implements idleConn.
+func (g *Guest) idleSince() time.Duration { return g.quiet }
 
-// dismiss implements occupant.
-func (g *Guest) dismiss() {
-	g.st.partings[parting{ofCaller, partingRoom}]++
+// evict implements idleConn.
+func (g *Guest) evict() {
+	g.st.disconnects[disconnect{ofCaller, reasonMakeRoom}]++
 	g.end()
 }
 
 // end closes the connection.
 func (g *Guest) end() {
 	g.forget()
-	go g.Conn.Close() // TLS may wait for its last record
+	go g.Conn.Close() // TLS may wait until its last record is written
 }
 
 // forget counts the connection out, once.
 func (g *Guest) forget() {
 	if !g.gone {
-		g.part()
-		g.st.relay.leaves(g.source)
+		g.unlink()
+		g.st.relay.countOut(g.source)
 	}
 }
 
-// part leaves nothing of a guest but its place among the connections of its source.
-func (g *Guest) part() {
+// unlink frees everything of a guest but its place in the count of its source.
+func (g *Guest) unlink() {
 	g.gone = true
 	g.st.StopTimer(&g.timer)
-	g.stirs()
-	if g.calls != nil {
-		g.calls.close()
+	g.markBusy()
+	if g.doorCalls != nil {
+		g.doorCalls.close()
 	}
 	delete(g.st.guests, g)
-	if g.taken {
-		g.st.takenGuests--
+	if g.hijacked {
+		g.st.hijackedGuests--
 	}
 }
 
-// endGuests closes all of them, with what they are answering.
-func (st *stand) endGuests() {
+// endGuests closes all guests, busy ones as well.
+func (st *shardState) endGuests() {
 	for g := range st.guests {
 		g.end()
 	}

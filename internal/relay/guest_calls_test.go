@@ -69,7 +69,7 @@ func (c *http1Caller) answered() *http.Response {
 // a call stays.
 func TestGuestsRestBehindTheirCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		const limit, guests = 16, 16 / guestPart
+		const limit, guests = 16, 16 / guestShare
 		g := newPipeRig(t, withCalls(t), func(o *Options) { o.Limits.Connections = limit })
 		_, worker := g.pipeWorker("w1", 2*guests)
 		all, stream := []*http1Caller{}, uint32(1)
@@ -96,7 +96,7 @@ func TestGuestsRestBehindTheirCalls(t *testing.T) {
 			c.calls(worker, stream) // it stays
 			stream += 2
 		}
-		if n := g.partedFor("make_room"); n != 3 {
+		if n := g.disconnectedFor("make_room"); n != 3 {
 			t.Errorf("%d made room, want 3", n)
 		}
 		ends(worker, 3)

@@ -85,7 +85,7 @@ func (g *rig) pipeHTTP1(address string) *http1Caller {
 }
 
 func (g *rig) guests() (n int) {
-	g.each(func(st *stand) { n += len(st.guests) })
+	g.each(func(st *shardState) { n += len(st.guests) })
 	return n
 }
 
@@ -136,7 +136,7 @@ func TestHTTP1(t *testing.T) {
 				t.Errorf("body %q", body)
 			}
 			testkit.Eventually(t, soon, "their places to be free", func() bool { return g.connections.Load() == 1 && g.guests() == 0 })
-			if n := g.partedFor("not_http2"); n != 1 {
+			if n := g.disconnectedFor("not_http2"); n != 1 {
 				t.Errorf("%d connections are counted as wrong, want 1", n)
 			}
 		})
@@ -266,7 +266,7 @@ func TestDrainLetsGuestsSayGoodbye(t *testing.T) {
 // stays.
 func TestGuestsMakeRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		const limit, guests = 16, 16 / guestPart
+		const limit, guests = 16, 16 / guestShare
 		busy, release := make(chan struct{}), make(chan struct{})
 		g := newPipeRig(t, slowHTTP1(t, busy, release), func(o *Options) { o.Limits.Connections = limit })
 		silent := g.pipeHTTP1("192.0.2.1")
@@ -292,7 +292,7 @@ func TestGuestsMakeRoom(t *testing.T) {
 		enter("192.0.2.8", true)
 		silent.wantEnd()
 		enter("192.0.2.9", false)
-		if n := g.partedFor("make_room"); n != 1 {
+		if n := g.disconnectedFor("make_room"); n != 1 {
 			t.Errorf("%d connections made room, want 1", n)
 		}
 		for range guests - 1 {
@@ -318,7 +318,7 @@ func (g *rig) askSlowly(address string, busy chan struct{}) {
 // one the new one goes.
 func TestGuestsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		const limit, guests = 16, 16 / guestPart
+		const limit, guests = 16, 16 / guestShare
 		busy, release := make(chan struct{}), make(chan struct{})
 		g := newPipeRig(t, slowHTTP1(t, busy, release), func(o *Options) { o.Limits.Connections = limit })
 		var idle []*http1Caller
@@ -336,13 +336,13 @@ func TestGuestsAreBounded(t *testing.T) {
 		for _, c := range idle[2:] {
 			c.wantEnd()
 		}
-		if n := g.partedFor("make_room"); n != guests+2 {
+		if n := g.disconnectedFor("make_room"); n != guests+2 {
 			t.Errorf("%d made room, want %d", n, guests+2)
 		}
 		last := g.pipeHTTP1("")
 		last.send("GET")
 		last.wantEnd()
-		if n := g.partedFor("too_many"); n != 1 || g.guests() != guests {
+		if n := g.disconnectedFor("too_many"); n != 1 || g.guests() != guests {
 			t.Errorf("%d were refused and %d are there, want 1 and %d", n, g.guests(), guests)
 		}
 		for range guests {
@@ -367,7 +367,7 @@ func TestSlowHeadsBesideOthers(t *testing.T) {
 			all = append(all, c)
 			synctest.Wait()
 		}
-		if n := g.connections.Load(); n > limit/guestPart {
+		if n := g.connections.Load(); n > limit/guestShare {
 			t.Errorf("it has %d connections", n)
 		}
 		for n := range uint32(limit) {

@@ -105,7 +105,7 @@ func (g *rig) wantNothingLeft() {
 	if n := g.connections.Load(); n != 0 {
 		g.t.Errorf("connections left: %d", n)
 	}
-	if n := g.asides.Load(); n != 0 {
+	if n := g.reflections.Load(); n != 0 {
 		g.t.Errorf("places aside left: %d", n)
 	}
 	if n := g.keysInUse.Load(); n != 0 {
@@ -119,13 +119,13 @@ func (g *rig) wantNothingLeft() {
 	if n := g.Waiting(); n != 0 {
 		g.t.Errorf("calls left in the queue: %d", n)
 	}
-	g.each(func(st *stand) {
-		if n := len(st.gate.checks) + len(st.gate.ofSource); n != 0 {
+	g.each(func(st *shardState) {
+		if n := len(st.tokens.checks) + len(st.tokens.ofSource); n != 0 {
 			g.t.Errorf("looks at tokens left: %d", n)
 		}
-		if st.replay != 0 || len(st.watches) != 0 || len(st.callers) != 0 || st.hoard.most.Load() != 0 {
+		if st.replay != 0 || len(st.watches) != 0 || len(st.callers) != 0 || st.sheddable.most.Load() != 0 {
 			g.t.Errorf("left in a stand: %d replay bytes, %d watches, %d callers, class %d",
-				st.replay, len(st.watches), len(st.callers), st.hoard.most.Load())
+				st.replay, len(st.watches), len(st.callers), st.sheddable.most.Load())
 		}
 	})
 }
@@ -200,7 +200,7 @@ func (g *rig) pipe(e *Endpoint) net.Conn {
 // far end.
 func (g *rig) attach(e *Endpoint) net.Conn {
 	ours, theirs := net.Pipe()
-	st := g.stands[0]
+	st := g.shards[0]
 	st.do(func() {
 		uc := st.upstreamOf(e.slots).newConn()
 		uc.link.Attach(ours)

@@ -9,40 +9,40 @@ import (
 )
 
 const (
-	// maxAsides is how many reflection calls run outside the slots at a time,
-	// and asideIdle how long one may be silent (R7).
-	maxAsides = 4
-	asideIdle = 60 * time.Second
-	// maxQuestion is how much of a question is kept for the name in it: one of
-	// maxService bytes with what stands around it.
+	// maxReflections is how many reflection calls run outside the slots at a time,
+	// and reflectionIdle how long one may be silent (R7).
+	maxReflections = 4
+	reflectionIdle = 60 * time.Second
+	// maxQuestion is the longest question that is kept: a name of maxService bytes with
+	// its framing.
 	maxQuestion = grpcwire.PrefixLen + 1 + 2 + maxService
-	// healthOfProcess is the name by which Cabrank says that it is alive itself, whatever
-	// becomes of its workers: gRPC probes of Kubernetes have no other way to ask.
+	// healthOfProcess is the service name for Cabrank itself: it is alive whatever its
+	// workers do. gRPC probes of Kubernetes have no other way to ask.
 	healthOfProcess = "liveness"
-	// healthOfWorkers is a name for the relay as a whole, as "" is.
+	// healthOfWorkers, like "", is the service name for the relay as a whole.
 	healthOfWorkers = "readiness"
 )
 
-// OwnServices says which of the services that gRPC itself defines callers reach.
+// OwnServices says which services of gRPC itself callers can reach.
 type OwnServices uint8
 
-// Those are all, health alone, or none.
+// All of gRPC's own services, health alone, or none.
 const (
 	OwnAll OwnServices = iota
 	OwnHealth
 	OwnNone
 )
 
-// offers reports whether callers reach one of gRPC's own services.
+// offers reports whether callers can reach the service of a path.
 func (o OwnServices) offers(path []byte) bool {
 	return o == OwnAll || o == OwnHealth && bytes.HasPrefix(path, pathHealth)
 }
 
-// Serving says whether the relay should be sent calls: enough endpoints are
-// ready and it is not stopping. It is what readiness and Health/Check answer.
+// Serving reports whether the relay should get calls: enough endpoints are ready and it is
+// not stopping. Readiness and Health/Check answer this.
 func (r *Relay) Serving() bool { return r.serving.Load() }
 
-// checkServing brings the answer up to date and tells those who watch it.
+// checkServing updates Serving and tells the watchers of health.
 func (r *Relay) checkServing() {
 	r.mu.Lock()
 	serving := !r.stopping && r.rank.Ready() >= r.settings().MinReady
@@ -53,49 +53,49 @@ func (r *Relay) checkServing() {
 	}
 }
 
-// tellWatches tells those who watch health what has changed for them.
+// tellWatches sends watchers of health their changed status.
 func (r *Relay) tellWatches() {
-	r.each(func(st *stand) {
+	r.each(func(st *shardState) {
 		now := st.Now()
 		for c := range st.watches {
-			if status := r.healthOf(c.health.service); status != c.health.told {
+			if status := r.healthOf(c.health.service); status != c.health.lastSent {
 				c.tellHealth(status, now)
 			}
 		}
 	})
 }
 
-// question is about health.
+// question is the content of a health call.
 type question struct {
-	way     way
-	service string
-	told    grpcwire.HealthStatus // last, to one that watches
+	route    route
+	service  string
+	lastSent grpcwire.HealthStatus // the last status that a watcher got
 }
 
-// watches reports whether the call is told of changes until it ends.
-func (q *question) watches() bool { return q != nil && q.way == wayHealthWatch }
+// watches reports whether the call is a Watch, which gets changes until it ends.
+func (q *question) watches() bool { return q != nil && q.route == routeHealthWatch }
 
-// answerHealth takes a health call at the door (R7): a check, a watch or a list.
-func (c *call) answerHealth(w way, now time.Duration) {
-	if c.health = (&question{way: w}); c.health.watches() {
-		c.st.callFinished() // a drain does not wait for it
+// answerHealth begins to answer a health call (R7): a check, a watch or a list.
+func (c *call) answerHealth(route route, now time.Duration) {
+	if c.health = (&question{route: route}); c.health.watches() {
+		c.st.callFinished() // a drain does not wait for a watch
 	}
-	c.stayAtDoor(now)
+	c.answerHere(now)
 	c.localData(nil, now)
 }
 
-// stayAtDoor counts a call among those that are answered here. A connection that has no
-// others gives way as one without a call: whoever watches asks again.
-func (c *call) stayAtDoor(now time.Duration) {
+// answerHere marks a call as answered by Cabrank. A connection with no other calls counts as
+// idle and may be evicted: a watcher asks again.
+func (c *call) answerHere(now time.Duration) {
 	c.state = callLocal
-	c.taken()
-	c.atDoor = true
-	c.caller.atDoor++
-	c.caller.rests()
+	c.noteTaken()
+	c.answeredHere = true
+	c.caller.answeredHere++
+	c.caller.markIdle()
 	c.setClock(now)
 }
 
-// localData takes a part of the question, and answers when it is complete.
+// localData takes bytes of the question, and answers when it is complete.
 func (c *call) localData(p []byte, now time.Duration) {
 	conn := c.down.Conn()
 	if conn == nil || c.down.SentHead() {
@@ -111,7 +111,7 @@ func (c *call) localData(p []byte, now time.Duration) {
 	q.service = serviceAsked(c.req)
 	c.dropRequest()
 	status := c.st.relay.healthOf(q.service)
-	if q.way == wayHealthCheck && status == grpcwire.HealthServiceUnknown {
+	if q.route == routeHealthCheck && status == grpcwire.HealthServiceUnknown {
 		c.code = grpcwire.NotFound
 		conn.WriteHeaders(&c.down, true, c.replyHead(), c.st.relay.unknownTail)
 		c.finish(now)
@@ -125,7 +125,7 @@ func (c *call) localData(p []byte, now time.Duration) {
 		c.respTail = c.st.Pool().Append(nil, c.st.relay.okTail)
 		c.respEnd = true
 	}
-	if q.way == wayHealthList {
+	if q.route == routeHealthList {
 		c.resp = c.st.Pool().Append(c.resp, c.st.relay.listHealth())
 		c.pumpAnswer(now)
 		return
@@ -133,8 +133,8 @@ func (c *call) localData(p []byte, now time.Duration) {
 	c.tellHealth(status, now)
 }
 
-// serviceAsked returns the service that a question names. One that cannot be read is about
-// the relay as a whole.
+// serviceAsked returns the service that a question names, "" for a question that cannot be
+// read.
 func serviceAsked(asked []byte) string {
 	prefix, err := grpcwire.ParsePrefix(asked)
 	if err != nil || prefix.Compressed || int(prefix.Length) != len(asked)-grpcwire.PrefixLen {
@@ -147,65 +147,64 @@ func serviceAsked(asked []byte) string {
 	return string(name)
 }
 
-// tellHealth writes a state of health. A watcher that does not read keeps at
-// most one message waiting: the latest.
+// tellHealth writes a health status. For a watcher that does not read, only the latest
+// message waits.
 func (c *call) tellHealth(status grpcwire.HealthStatus, now time.Duration) {
-	c.health.told = status
+	c.health.lastSent = status
 	var buf [16]byte
 	message := grpcwire.AppendHealthCheckResponse(buf[:0], status)
-	// The end of a message whose beginning was sent stays; all are as long.
+	// The rest of a message that was sent in part stays. All have the same length.
 	begun := (len(c.resp) - c.respSent) % len(message)
 	c.resp = c.resp[:c.respSent+begun]
 	c.resp = c.st.Pool().Append(c.resp, message)
 	c.pumpAnswer(now)
 }
 
-// takeAside takes one of the places for reflection calls.
-func (r *Relay) takeAside() bool {
-	if r.asides.Add(1) <= maxAsides {
+// takeReflection takes one of maxReflections places.
+func (r *Relay) takeReflection() bool {
+	if r.reflections.Add(1) <= maxReflections {
 		return true
 	}
-	r.asides.Add(-1)
+	r.reflections.Add(-1)
 	return false
 }
 
-// enterAside sends a reflection call to any ready worker, outside the slots.
-func (c *call) enterAside(now time.Duration) {
+// startReflection sends a reflection call to any ready worker, outside the slots.
+func (c *call) startReflection(now time.Duration) {
 	u := c.st.readyUpstream()
 	var conn *h2.Conn
 	if u != nil {
 		conn = u.conn(now)
 	}
-	if conn == nil { // it waits like any other call
-		c.st.relay.asides.Add(-1)
+	if conn == nil { // no worker is ready: wait like any other call
+		c.st.relay.reflections.Add(-1)
 		c.enter(now)
 		return
 	}
-	c.aside, c.state = true, callRunning
-	c.taken()
-	c.boundRun(now)
+	c.reflection, c.state = true, callRunning
+	c.noteTaken()
+	c.applyCallTimeout(now)
 	c.setClock(now)
 	c.open(conn, now)
 }
 
-// moveAside takes a reflection call from its worker to another one.
-func (c *call) moveAside(now time.Duration) {
+// moveReflection takes a reflection call from its worker to another one.
+func (c *call) moveReflection(now time.Duration) {
 	c.leaveStream()
 	c.up.Clear()
-	c.forget()
-	c.enterAsideAgain(now)
+	c.clearAnswer()
+	c.restartReflection(now)
 }
 
-// enterAsideAgain gives its place to the next worker, or has it wait like any other
-// call.
-func (c *call) enterAsideAgain(now time.Duration) {
-	c.aside = false
-	c.enterAside(now)
+// restartReflection sends the call to another worker, or has it wait like any other call.
+func (c *call) restartReflection(now time.Duration) {
+	c.reflection = false
+	c.startReflection(now)
 }
 
-// touchAside moves the end of an idle reflection call.
-func (c *call) touchAside(now time.Duration) {
-	if c.aside {
+// touchReflection restarts the idle timeout of a reflection call.
+func (c *call) touchReflection(now time.Duration) {
+	if c.reflection {
 		c.setClock(now)
 	}
 }

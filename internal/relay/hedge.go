@@ -7,18 +7,18 @@ import (
 	"github.com/cabrank/cabrank/internal/rank"
 )
 
-// A hedge is a second attempt of a call beside the first, made when that has gone
-// without an answer for long, and only into a slot that nobody else wants. The
-// first answer that reaches the caller settles the race and the other attempt is
-// cancelled. A call has at most one.
+// A hedge is a second attempt of a call beside the first. It is made when the first has no
+// answer for long, and only in a slot that no other call wants. The first answer that
+// reaches the caller wins, and the other attempt is cancelled. A call has at most one
+// hedge.
 //
 // Source: gRPC proposal A6, "Hedging Policy".
 
-// hedgeSamples is how many runs of a method must have been seen before its own
-// times say when its calls are late.
+// hedgeSamples is how many runs of a method must be known before HedgeAuto uses its own
+// times.
 const hedgeSamples = 20
 
-// hedgeResult is what became of a hedge, or why there was none.
+// hedgeResult is the result of a hedge, or why none was made.
 type hedgeResult uint8
 
 const (
@@ -36,13 +36,12 @@ func (r hedgeResult) String() string {
 	}[r]
 }
 
-// hedgeLate is after how many times the p95 of a method a hedge is due that nobody
-// has named a time for: one call in twenty is beyond it once, and to send all of
-// these twice is 4 % more work; beyond twice it there is one in 400 where run times
-// are spread like an exponential's.
+// hedgeLate: with HedgeAuto a hedge is due after so many times the method's p95. At the p95
+// itself one call in twenty would be late, and hedging them all is 4 % more work; at twice
+// the p95 it is one in 400, if run times are distributed exponentially.
 const hedgeLate = 2
 
-// planHedge finds out when a call that starts now is due for a hedge.
+// planHedge sets when a call that starts now gets a hedge.
 func (c *call) planHedge(p *policy, now time.Duration) {
 	c.hedgeAt = 0
 	if c.hedge != nil {
@@ -50,7 +49,7 @@ func (c *call) planHedge(p *policy, now time.Duration) {
 	}
 	after := p.hedgeAfter
 	if p.hedgeAuto && c.method != nil {
-		if e := c.learned().Estimate(); e.Samples >= hedgeSamples {
+		if e := c.rankMethod().Estimate(); e.Samples >= hedgeSamples {
 			after = hedgeLate * e.P95
 		}
 	}
@@ -59,19 +58,18 @@ func (c *call) planHedge(p *policy, now time.Duration) {
 	}
 }
 
-// mayHedge reports whether a second attempt would be the same as the first: the
-// request is here as a whole and kept, and nothing has come back.
+// mayHedge reports whether a second attempt can be made: the whole request is here and
+// kept, and no answer has begun.
 func (c *call) mayHedge() bool {
 	if c.answered || !c.reqEnd || !c.lease.Valid() || c.finishes() {
-		return false // with on_cancel: finish nobody could be told that it has lost
+		return false // with on_cancel: finish the losing attempt could not be cancelled
 	}
 	c.trimRequest()
-	// What is kept stays until the race is over.
+	// The kept bytes stay until the race is over.
 	return c.replayable() && c.kept == cap(c.req)
 }
 
-// startHedge sends the call a second time, if it has gone without an answer and
-// there is a slot to spare.
+// startHedge sends the call a second time, if it has no answer and a slot is to spare.
 func (c *call) startHedge(now time.Duration) {
 	c.hedgeAt = 0
 	c.setClock(now)
@@ -94,7 +92,7 @@ func (c *call) startHedge(now time.Duration) {
 	}
 	h.previous = c.previous + 1
 	conn := st.upstreamOf(lease.Endpoint()).conn(now)
-	if conn == nil || !h.fits(conn) { // R15: the endpoint pauses; or it takes no such call
+	if conn == nil || !h.fits(conn) { // R15: the endpoint pauses; or the header list is too large
 		st.stats.hedges[hedgeNoSlot]++
 		st.release(lease, rank.NotSent, now)
 		st.recycleAttempt(h)
@@ -107,61 +105,60 @@ func (c *call) startHedge(now time.Duration) {
 	h.start(conn, now)
 }
 
-// choose ends the race: the caller gets what the attempt answers.
-func (a *attempt) choose(now time.Duration) {
+// winRace ends the race: the caller gets this attempt's answer.
+func (a *attempt) winRace(now time.Duration) {
 	switch c := a.call; {
 	case !c.hedging:
 	case a == &c.attempt:
 		c.dropHedge(rank.Cancelled, now)
 	default:
-		c.succeed(rank.Cancelled, now)
+		c.promoteHedge(rank.Cancelled, now)
 	}
 }
 
-// loses ends an attempt that has failed while another one goes on. It reports
-// false if there is no other one.
-func (a *attempt) loses(outcome rank.Outcome, now time.Duration) bool {
+// failInRace ends a failed attempt while the other goes on. It reports false if the call has
+// no other attempt.
+func (a *attempt) failInRace(outcome rank.Outcome, now time.Duration) bool {
 	c := a.call
 	switch {
 	case !c.hedging:
 		return false
 	case a == &c.attempt:
-		c.succeed(outcome, now)
+		c.promoteHedge(outcome, now)
 	default:
 		c.dropHedge(outcome, now)
 	}
 	return true
 }
 
-// givesWay takes the last block of an attempt's answer while another one goes on.
-// If it says that the worker has no free thread (R1), or is a failure after which
-// the call may be tried again, the caller does not hear of it, nor does the other
-// attempt. Any other answer is the caller's.
-func (a *attempt) givesWay(b *h2.Block, now time.Duration) bool {
+// answerInRace takes the last block of an attempt's answer while the other attempt goes on.
+// It reports true if the answer drops out: the worker has no free thread (R1), or the
+// failure is one that may be retried. Any other answer goes to the caller.
+func (a *attempt) answerInRace(b *h2.Block, now time.Duration) bool {
 	a.readStatus(b)
-	if a.noThread = a.saysNoThread(b); a.noThread || a.call.form.policy.on(a.code) {
-		return a.loses(a.verdict(), now)
+	if a.noThread = a.saysNoThread(b); a.noThread || a.call.head.policy.on(a.code) {
+		return a.failInRace(a.verdict(), now)
 	}
-	a.choose(now)
+	a.winRace(now)
 	return false
 }
 
-// resetInRace takes a RST_STREAM while another attempt goes on.
+// resetInRace takes a RST_STREAM while the other attempt goes on.
 func (a *attempt) resetInRace(code h2.ErrCode, broken bool, now time.Duration) {
 	switch {
 	case broken:
-		a.loses(rank.Failed, now)
+		a.failInRace(rank.Failed, now)
 	case code == h2.RefusedStream:
 		a.call.st.stats.refusedByWorker++
-		a.loses(rank.RefusedByWorker, now)
+		a.failInRace(rank.RefusedByWorker, now)
 	default:
 		a.via.complaints++
-		a.loses(rank.Failed, now)
+		a.failInRace(rank.Failed, now)
 	}
 }
 
-// dropHedge ends the hedge and leaves the call to its first attempt. The memory
-// stays with the call, as a sign that it has had its hedge.
+// dropHedge ends the hedge and leaves the call to its first attempt. c.hedge stays set: it
+// shows that the call has had its hedge.
 func (c *call) dropHedge(outcome rank.Outcome, now time.Duration) {
 	h := c.hedge
 	c.hedging = false
@@ -170,12 +167,12 @@ func (c *call) dropHedge(outcome rank.Outcome, now time.Duration) {
 		outcome = rank.NotSent
 	}
 	h.freeSlot(outcome, now)
-	h.forget()
+	h.clearAnswer()
 }
 
-// succeed ends the first attempt and puts the hedge in its place. The ticket stays
-// where it is: the rank knows the lease by it.
-func (c *call) succeed(outcome rank.Outcome, now time.Duration) {
+// promoteHedge ends the first attempt and puts the hedge in its place. The tickets are not
+// exchanged: the rank finds the lease by its ticket.
+func (c *call) promoteHedge(outcome rank.Outcome, now time.Duration) {
 	h := c.hedge
 	c.hedging = false
 	c.st.stats.hedges[hedgeWon]++
@@ -184,7 +181,7 @@ func (c *call) succeed(outcome rank.Outcome, now time.Duration) {
 	}
 	c.freeSlot(outcome, now)
 	c.up.Clear()
-	c.forget()
+	c.clearAnswer()
 	if conn := h.up.Conn(); conn != nil {
 		conn.Move(&h.up, &c.up)
 	}
@@ -192,25 +189,25 @@ func (c *call) succeed(outcome rank.Outcome, now time.Duration) {
 		c.st.SetTimer(&c.hold, h.hold.At())
 		c.st.StopTimer(&h.hold)
 	}
-	c.effort, h.effort = h.effort, effort{}
+	c.attemptFields, h.attemptFields = h.attemptFields, attemptFields{}
 }
 
-// newAttempt returns an attempt in its initial state, for a second one of c.
-func (st *stand) newAttempt(c *call) *attempt {
+// newAttempt returns an empty attempt for a hedge of c.
+func (st *shardState) newAttempt(c *call) *attempt {
 	var a *attempt
 	if last := len(st.freeAttempts) - 1; last >= 0 {
 		a, st.freeAttempts = st.freeAttempts[last], st.freeAttempts[:last]
 	} else {
 		a = new(attempt)
 	}
-	a.belongTo(c)
+	a.bindTo(c)
 	return a
 }
 
-// recycleAttempt takes back an attempt of which nothing is left.
-func (st *stand) recycleAttempt(a *attempt) {
+// recycleAttempt keeps the memory of a finished attempt for its next use.
+func (st *shardState) recycleAttempt(a *attempt) {
 	a.up.Clear()
-	a.call, a.effort = nil, effort{}
+	a.call, a.attemptFields = nil, attemptFields{}
 	if len(st.freeAttempts) < maxFree {
 		st.freeAttempts = append(st.freeAttempts, a)
 	}

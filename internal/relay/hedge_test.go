@@ -22,14 +22,14 @@ func TestHedgesAreReused(t *testing.T) {
 		wantReply(caller, 1)
 		w1.WantRST(1, http2.ErrCodeCancel)
 		synctest.Wait()
-		g.stands[0].do(func() {
-			st := g.stands[0]
+		g.shards[0].do(func() {
+			st := g.shards[0]
 			if len(st.freeAttempts) != 1 {
 				t.Fatalf("%d attempts for reuse", len(st.freeAttempts))
 			}
 			a := st.freeAttempts[0]
 			if a.up.Open() || a.hold.Set() || a.lease.Valid() || a.held != nil || a.via != nil || a.previous != 0 {
-				t.Errorf("an attempt for reuse has a past: %+v", a.effort)
+				t.Errorf("an attempt for reuse has a past: %+v", a.attemptFields)
 			}
 			if again := st.newAttempt(nil); again != a {
 				t.Error("it is not used again")

@@ -8,20 +8,17 @@ import (
 )
 
 const (
-	// keepAliveAnswer is how long a peer may leave a PING unanswered, with no
-	// other byte from it either.
+	// keepAliveAnswer is how long a peer may send nothing after a PING.
 	keepAliveAnswer = 20 * time.Second
-	// maxKeepAlive bounds the time between two PINGs for an endpoint that has
-	// complained of them.
+	// maxKeepAlive is the longest time between two PINGs to an endpoint that complained.
 	maxKeepAlive = 2 * time.Hour
 )
 
 var errSilent = errors.New("no answer to a PING")
 
-// keepAlive asks a peer that was silent for long while calls run there whether
-// it is there at all (R15). A connection without calls is left alone: servers
-// punish PINGs on those. It is called when the connection's clock has run out
-// and sets it again.
+// keepAlive sends a PING to a peer that has been silent for long while calls run there
+// (R15). It sends none on connections without calls: servers punish that. It is called
+// when the connection's clock has run out, and sets it again.
 func (uc *upstreamConn) keepAlive(now time.Duration) {
 	st, conn, quiet := uc.upstream.st, uc.link.Conn, uc.upstream.quiet
 	if quiet == 0 || uc.link.Closed() {
@@ -30,7 +27,7 @@ func (uc *upstreamConn) keepAlive(now time.Duration) {
 	next := conn.Heard() + quiet
 	switch {
 	case uc.pinged != 0 && conn.Heard() <= uc.pinged:
-		uc.link.Close(errSilent) // R4: nobody knows how far its calls have come
+		uc.link.Close(errSilent) // its calls may have run (R4)
 		return
 	case conn.Streams() == 0:
 		uc.pinged, next = 0, now+quiet
@@ -38,16 +35,16 @@ func (uc *upstreamConn) keepAlive(now time.Duration) {
 		uc.pinged = 0
 	default:
 		uc.pinged, next = now, now+keepAliveAnswer
-		conn.Ping(whetherThere())
+		conn.Ping(keepAlivePing())
 	}
 	st.SetTimer(&uc.clock, next)
 }
 
-// whetherThere is what such a PING says.
-func whetherThere() [8]byte { return [8]byte{'t', 'h', 'e', 'r', 'e', '?'} }
+// keepAlivePing is the payload of a keepalive PING.
+func keepAlivePing() [8]byte { return [8]byte{'t', 'h', 'e', 'r', 'e', '?'} }
 
-// calm has an endpoint that complains of a flood be asked half as often.
-func (u *upstream) calm(code h2.ErrCode) {
+// pingLessOften halves the rate of PINGs to an endpoint that complains of a flood.
+func (u *upstream) pingLessOften(code h2.ErrCode) {
 	if code == h2.EnhanceYourCalm {
 		u.quiet = max(u.quiet, min(2*u.quiet, maxKeepAlive))
 	}

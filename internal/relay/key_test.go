@@ -19,7 +19,7 @@ func by(source KeySource, metadata ...string) func(*Options) {
 
 // keyNames returns the keys that the relay knows, in order.
 func (g *rig) keyNames() (names []string) {
-	g.each(func(st *stand) { names = slices.AppendSeq(names, maps.Keys(st.keys.byName)) })
+	g.each(func(st *shardState) { names = slices.AppendSeq(names, maps.Keys(st.keys.byName)) })
 	slices.Sort(names)
 	return names
 }
@@ -64,7 +64,7 @@ func TestKeyIdleTime(t *testing.T) {
 // bounded number is kept.
 func TestKeysAreBounded(t *testing.T) {
 	g := newRig(t, by(ByMetadata, "x-tenant"))
-	st := g.stands[0]
+	st := g.shards[0]
 	st.do(func() {
 		ring := &st.keys
 		open := func(i int) *key { text := fmt.Append(nil, i); return ring.open(text, text) }

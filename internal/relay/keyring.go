@@ -7,55 +7,51 @@ import (
 	"github.com/cabrank/cabrank/internal/shard"
 )
 
-// Bounds of what is kept about callers: they choose their own keys, with
-// metadata, and could bring any number.
+// Bounds of what is kept about callers: by metadata they choose any number of keys.
 const (
-	// maxKeys is how many keys are in use at a time, all shards together; a
-	// caller above that is one of the others, who have one share and one set of
-	// limits. Connections are bounded already: with ByPeer there are as many
-	// keys as they may be.
+	// maxKeys is how many keys may be in use at a time on all shards. All callers above
+	// that share one key, with one share and one set of limits. ByPeer allows as many
+	// keys as connections, if these are more.
 	maxKeys = 10_000
-	// maxIdleKeys is how many more a shard keeps for their next use.
+	// maxIdleKeys is how many unused keys a shard keeps for their next use.
 	maxIdleKeys = 10_000
-	// How long a key is kept that is not in use: long enough for its bucket to
-	// fill again, or going away would be a way around the rate.
+	// How long an unused key is kept: long enough for its bucket to fill again, so that a
+	// caller cannot evade the rate by leaving.
 	minKeyIdle = time.Minute
 	maxKeyIdle = 10 * time.Minute
 )
 
-// key is one caller as one shard knows it.
+// key is one caller on one shard.
 //
-// Life: made when its first call or connection comes, kept for a while when
-// nothing refers to it any more.
+// Life: made for the caller's first call, kept for a while after its last reference.
 // Concurrency: guarded by the lock of its shard.
 type key struct {
-	name    string // never told to anybody: it may be a secret
+	name    string // never shown: it may be a secret
 	account *rank.Account
-	lane    uint8 // of its calls, 0: none
-	refs    int   // connections and forms
+	lane    uint8 // of its calls, 0: no lane
+	refs    int   // references: connections and requestHeads
 
-	idle  time.Duration // since when there is no reference
-	place place[key]    // in keyring.unused, while there is none
+	idle time.Duration // when its last reference went
+	node node[key]     // in keyring.unused, while refs is 0
 }
 
-// keyring is the keys that a shard knows.
+// keyring has the keys of one shard.
 type keyring struct {
-	st     *stand
+	st     *shardState
 	byName map[string]*key
-	others *key // all callers beyond maxKeys; nil until there are some
+	others *key // of all callers beyond maxKeys; nil until it is needed
 
-	unused list[key]   // those that nothing refers to
-	idle   int         // how many they are
+	unused list[key]   // keys without references
+	idle   int         // their number
 	clock  shard.Timer // when the oldest of them is dropped
 }
 
-func (ks *keyring) init(st *stand) {
+func (ks *keyring) init(st *shardState) {
 	ks.st, ks.byName = st, make(map[string]*key)
 	ks.clock.Owner = ks
 }
 
-// keyLimit is how many keys may be in use, and keyIdle how long one is kept
-// that is not.
+// keyLimit returns how many keys may be in use, and keyIdle how long an unused one is kept.
 func (o *Options) keyLimit() int64 {
 	if o.Keys.By == ByPeer {
 		return max(maxKeys, int64(o.Limits.Connections))
@@ -71,8 +67,8 @@ func (o *Options) keyIdle() time.Duration {
 	return max(refill, minKeyIdle)
 }
 
-// open returns the key of this name, with one more reference. text is what
-// callers and the configuration call it.
+// open returns the key with this name, with one more reference. text is the key in the words
+// of callers and the configuration.
 func (ks *keyring) open(name, text []byte) *key {
 	k := ks.byName[string(name)]
 	if k != nil && k.refs > 0 {
@@ -95,7 +91,7 @@ func (ks *keyring) open(name, text []byte) *key {
 	return k
 }
 
-// openOthers returns the key of all callers for whom there is none. It stays.
+// openOthers returns the key of all callers beyond maxKeys. It is never dropped.
 func (ks *keyring) openOthers() *key {
 	if ks.others == nil {
 		r := ks.st.relay
@@ -118,24 +114,24 @@ func (ks *keyring) drop(k *key) {
 	if ks.unused.first() == nil {
 		ks.st.SetTimer(&ks.clock, k.idle+ks.st.relay.settings().keyIdle())
 	}
-	ks.unused.push(&k.place, k)
+	ks.unused.push(&k.node, k)
 	ks.idle++
 }
 
-// unlink takes a key out of those that are not in use.
+// unlink takes a key out of the unused ones.
 func (ks *keyring) unlink(k *key) {
-	k.place.leave()
+	k.node.leave()
 	ks.idle--
 }
 
-// forget drops a key that is not in use.
+// forget drops an unused key.
 func (ks *keyring) forget(k *key) {
 	ks.unlink(k)
 	delete(ks.byName, k.name)
 	ks.st.relay.rank.Close(k.account)
 }
 
-// Expired implements shard.Expirer: keys that nobody has come back to go.
+// Expired implements shard.Expirer: it drops keys that have been unused for long.
 func (ks *keyring) Expired(_ *shard.Timer, now time.Duration) {
 	keep := ks.st.relay.settings().keyIdle()
 	for k := ks.unused.first(); k != nil; k = ks.unused.first() {

@@ -2,9 +2,9 @@ package relay
 
 import "github.com/cabrank/cabrank/internal/rank"
 
-// Lane is a class of calls with a priority and slots of its own. A call is in
-// the lane that has its method, or else in the one that has its caller's key, or
-// else in none. Whoever fills it in has validated it.
+// Lane is a class of calls with a priority and slots of its own. A call is in the lane of its
+// method, or else in the lane of its caller's key, or else in none. The code that fills it
+// in has validated it.
 type Lane struct {
 	Methods []string `key:"methods" kind:"methods" default:"none" help:"the methods whose calls are in the lane"`                              // "/package.Service/Method", or "/package.Service/*"; none in two lanes
 	Keys    []string `key:"keys" kind:"callers" default:"none" help:"the callers whose calls are in the lane, unless a lane has their method"` // as Keys says; none in two lanes

@@ -13,8 +13,8 @@ import (
 	"github.com/cabrank/cabrank/internal/testkit"
 )
 
-// partedFor returns how many callers' connections were ended for a reason.
-func (g *rig) partedFor(reason string) uint64 { return g.Stats().Partings["caller"][reason] }
+// disconnectedFor returns how many callers' connections were ended for a reason.
+func (g *rig) disconnectedFor(reason string) uint64 { return g.Stats().Disconnects["caller"][reason] }
 
 // R15: the answer to a PING does not wait for DATA that waits: no more of that
 // is before it than one output buffer holds.
@@ -69,15 +69,15 @@ func TestConnectionLimitStubborn(t *testing.T) {
 		g := newPipeRig(t, func(o *Options) { o.Limits.Connections = 1 })
 		g.pipeCaller()
 		var ends []net.Conn
-		for range maxTurnedAway + 10 {
+		for range maxRejecting + 10 {
 			ends = append(ends, g.dialPipe())
 		}
 		synctest.Wait()
-		if n := g.turning.Load(); n != maxTurnedAway {
-			t.Errorf("%d are being told, want %d", n, maxTurnedAway)
+		if n := g.rejecting.Load(); n != maxRejecting {
+			t.Errorf("%d are being told, want %d", n, maxRejecting)
 		}
-		pass(turnAwayTime + time.Millisecond)
-		if n := g.turning.Load(); n != 0 {
+		pass(rejectTime + time.Millisecond)
+		if n := g.rejecting.Load(); n != 0 {
 			t.Errorf("%d are still being told", n)
 		}
 		for _, end := range ends {
@@ -102,10 +102,10 @@ func TestDescriptorsAreKept(t *testing.T) {
 	if n, err := conn.Read(make([]byte, 1)); n > 0 || errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Errorf("read %d bytes, %v; want the end", n, err)
 	}
-	if g.connections.Load() != 0 || g.turning.Load() != 0 {
-		t.Errorf("%d connections, %d that are told", g.connections.Load(), g.turning.Load())
+	if g.connections.Load() != 0 || g.rejecting.Load() != 0 {
+		t.Errorf("%d connections, %d that are told", g.connections.Load(), g.rejecting.Load())
 	}
-	testkit.Eventually(t, soon, "the count", func() bool { return g.partedFor("too_many") == 1 })
+	testkit.Eventually(t, soon, "the count", func() bool { return g.disconnectedFor("too_many") == 1 })
 }
 
 // Where descriptors are scarce, who does nothing gives way before another is refused.

@@ -1,26 +1,25 @@
 package relay
 
-// list is a doubly linked list through places in what it lists, so that to join and
-// to leave it takes no memory and no search.
+// list is a doubly linked list through nodes inside its elements, so that push and leave
+// need no memory and no search.
 //
 // Shape: the zero value is an empty list.
-// Concurrency: guarded by whatever lock its owner is.
-type list[T any] struct{ oldest, newest *place[T] }
+// Concurrency: guarded by the lock of its owner.
+type list[T any] struct{ oldest, newest *node[T] }
 
-// place is where something stands in a list. The zero value stands in none; it is in
-// one list at most.
-type place[T any] struct {
+// node is an element's place in a list, in one list at most. The zero value is in no list.
+type node[T any] struct {
 	of           *T
 	in           *list[T]
-	older, newer *place[T]
+	older, newer *node[T]
 }
 
-// listed reports whether the place is in a list.
-func (p *place[T]) listed() bool { return p.in != nil }
+// listed reports whether the node is in a list.
+func (p *node[T]) listed() bool { return p.in != nil }
 
-// push puts x at the end of the list, by a place of its own that is in none.
-func (l *list[T]) push(p *place[T], x *T) {
-	*p = place[T]{of: x, in: l, older: l.newest}
+// push puts x at the end of the list. p is a node of x that is in no list.
+func (l *list[T]) push(p *node[T], x *T) {
+	*p = node[T]{of: x, in: l, older: l.newest}
 	if l.newest != nil {
 		l.newest.newer = p
 	} else {
@@ -29,8 +28,8 @@ func (l *list[T]) push(p *place[T], x *T) {
 	l.newest = p
 }
 
-// leave takes a place out of its list, if it is in one.
-func (p *place[T]) leave() {
+// leave takes the node out of its list, if it is in one.
+func (p *node[T]) leave() {
 	l := p.in
 	if l == nil {
 		return
@@ -45,10 +44,10 @@ func (p *place[T]) leave() {
 	} else {
 		l.newest = p.older
 	}
-	*p = place[T]{}
+	*p = node[T]{}
 }
 
-// first returns what has been in the list for longest, nil if it is empty.
+// first returns the oldest element, nil if the list is empty.
 func (l *list[T]) first() *T {
 	if l.oldest == nil {
 		return nil
@@ -56,7 +55,7 @@ func (l *list[T]) first() *T {
 	return l.oldest.of
 }
 
-// last returns what came last, nil if the list is empty.
+// last returns the newest element, nil if the list is empty.
 func (l *list[T]) last() *T {
 	if l.newest == nil {
 		return nil

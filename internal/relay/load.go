@@ -6,22 +6,22 @@ import (
 	"github.com/cabrank/cabrank/internal/rank"
 )
 
-// Load is what calls ask for and what they get. Counters run since the relay was
-// made; Use tells how to read them.
+// Load is the demand of calls and the use of slots. Counters run since the relay was made;
+// rank.Use says how to read them.
 type Load struct {
 	rank.Use
 
-	At time.Time // when it was so
-	// Shed counts the calls that were refused for want of slots, or have left the
-	// queue because they waited too long: they would have been served by more
-	// workers. Those beyond what their caller may have are not in it.
+	At time.Time // time of the snapshot
+	// Shed counts the calls that were refused for lack of slots, or left the queue because
+	// they waited too long: more workers would have served them. Calls above the limits of
+	// their caller are not counted.
 	Shed uint64
 }
 
-// Load takes a look. It costs the lock of each shard.
+// Load returns the current load. It takes the lock of each shard.
 func (r *Relay) Load() Load {
 	l := Load{At: time.Now(), Use: r.rank.Use(r.now())}
-	r.each(func(st *stand) {
+	r.each(func(st *shardState) {
 		for why, n := range st.stats.refused {
 			if ending(why).wantsSlots() {
 				l.Shed += n
@@ -31,7 +31,7 @@ func (r *Relay) Load() Load {
 	return l
 }
 
-// wantsSlots reports whether calls end so because there are too few slots.
+// wantsSlots reports whether calls end for this reason because slots are too few.
 func (e ending) wantsSlots() bool {
 	switch e {
 	case endedQueueFull, endedNoSlot, endedNoWorker, endedDeadlineQueued, endedBuffer, endedWontFinish:

@@ -44,36 +44,36 @@ var errLocalClosed = errors.New("caller in this process has left")
 // Concurrency: every method may be called from anywhere, but not under the lock of a
 // shard.
 type Local struct {
-	st  *stand
-	who *who
+	st       *shardState
+	callerID *callerID
 
 	// Of the calls that a door makes for a connection that it shares with the relay.
-	asked  bool    // who they are has been asked by the door
-	source *source // of the connection; nil: the door has counted it
+	authenticated bool    // who they are has been asked by the door
+	source        *source // of the connection; nil: the door has counted it
 
 	// Guarded by the lock of the shard.
-	link   *shard.Link // for the next call; nil: there is none yet, or any more
-	callee *callerConn // its other end
-	ready  sync.Cond   // its greeting is over, or it has ended
-	closed bool
+	link     *shard.Link // for the next call; nil: there is none yet, or any more
+	relayEnd *callerConn // its other end
+	ready    sync.Cond   // its greeting is over, or it has ended
+	closed   bool
 }
 
 // ServeLocal takes a caller in this process. Whoever calls it bounds how many there
 // are: they go with connections of a door, which count in Limits.Connections.
 func (r *Relay) ServeLocal(c Caller) *Local {
 	st := r.next()
-	l := &Local{st: st, asked: true}
+	l := &Local{st: st, authenticated: true}
 	l.ready.L = st
 	st.do(func() {
-		w := st.whoIs(c)
-		l.who = &w
+		id := st.newCallerID(c)
+		l.callerID = &id
 	})
 	return l
 }
 
 // localOf returns the caller by which doors make the calls of a connection.
-func (st *stand) localOf(w *who, from *source) *Local {
-	l := &Local{st: st, who: w, source: from}
+func (st *shardState) localOf(id *callerID, from *source) *Local {
+	l := &Local{st: st, callerID: id, source: from}
 	l.ready.L = st
 	return l
 }
@@ -113,10 +113,10 @@ func (l *Local) open(c *LocalCall, r *LocalRequest) error {
 	c.begin(l)
 	switch {
 	case r.Caller != nil:
-		w := l.st.whoIs(*r.Caller)
-		c.who = &w
+		id := l.st.newCallerID(*r.Caller)
+		c.callerID = &id
 	case r.Door != "":
-		c.who = l.through(r)
+		c.callerID = l.doorCaller(r)
 	}
 	conn.Open(&c.up, r.End && len(r.Body) == 0, r.Head)
 	if len(r.Body) > 0 {
@@ -126,16 +126,16 @@ func (l *Local) open(c *LocalCall, r *LocalRequest) error {
 	return nil
 }
 
-// through returns whose a call is that came in by a door of the connection.
-func (l *Local) through(r *LocalRequest) *who {
-	c := l.who.Caller
+// doorCaller returns whose a call is that came in by a door of the connection.
+func (l *Local) doorCaller(r *LocalRequest) *callerID {
+	c := l.callerID.Caller
 	if l.st.conf.proxies.Has(c.Address) {
 		if caller, _, ok := l.st.conf.proxies.Caller(strings.Join(r.Header["X-Forwarded-For"], ",")); ok {
 			c = Caller{Address: caller} // a certificate is the proxy's
 		}
 	}
 	c.Door = r.Door
-	return l.st.known(c)
+	return l.st.callerIDOf(c)
 }
 
 // conn returns a connection with room for another call. It waits for the greeting of
@@ -164,14 +164,14 @@ func (l *Local) conn() (*h2.Conn, error) {
 // connect joins the Local with a caller's connection of its shard.
 func (l *Local) connect() {
 	st := l.st
-	cc := &callerConn{st: st, own: *l.who, of: l, proxied: !l.asked && st.conf.proxies.Has(l.who.Address)}
+	cc := &callerConn{st: st, callerID: *l.callerID, localCaller: l, proxied: !l.authenticated && st.conf.proxies.Has(l.callerID.Address)}
 	cc.timer.Owner = cc
 	cc.begin()
-	cc.life = life{idle: localIdle, quiet: st.Now()}
+	cc.lifetime = lifetime{idle: localIdle, quiet: st.Now()}
 	st.SetTimer(&cc.timer, st.Now()+localIdle)
 	l.link = st.NewLink(&st.conf.local, localSide{st}, localWatch{l})
 	l.link.Conn.Owner = l
-	l.callee, cc.local = cc, l.link.Conn
+	l.relayEnd, cc.local = cc, l.link.Conn
 	st.Join(l.link, cc.link)
 }
 
@@ -193,7 +193,7 @@ func (l *Local) close() {
 // retire has the next call use another connection.
 func (l *Local) retire(conn *h2.Conn) {
 	if l.link != nil && l.link.Conn == conn {
-		l.link, l.callee = nil, nil
+		l.link, l.relayEnd = nil, nil
 	}
 	l.ready.Broadcast()
 }
@@ -209,7 +209,7 @@ func localSettled(conn *h2.Conn) { conn.Owner.(*Local).ready.Broadcast() }
 
 // localSide is told what connections of Locals read (h2.Handler). It copies bytes
 // and wakes who waits for them; nobody's code runs under the lock.
-type localSide struct{ st *stand }
+type localSide struct{ st *shardState }
 
 // Accept implements h2.Handler; nobody opens streams to a caller.
 func (localSide) Accept(*h2.Conn, *h2.Block) *h2.Stream { return nil }

@@ -22,35 +22,35 @@ var ErrCallCut = errors.New("relay: the call was cut off")
 // Concurrency: one goroutine may write while another one reads. Cancel may be called
 // from anywhere, from Open to Close.
 type LocalCall struct {
-	st   *stand
-	who  *who
-	wake sync.Cond // for whoever reads or writes
+	st       *shardState
+	callerID *callerID
+	wake     sync.Cond // for whoever reads or writes
 
 	// Guarded by the lock of the shard.
-	local   *Local
-	up      h2.Stream
-	callee  *callerConn // it accounts for what waits here
-	head    []byte      // of the answer, encoded
-	body    []byte
-	taken   int // bytes of body that were read
-	tail    []byte
-	kept    int    // bytes that its caller holds for it
-	held    int    // bytes counted in callee.held: those, and body
-	joined  bool   // the queue has taken it, or a worker
-	refused int    // HTTP status of cabrank's own answer to a call that was not taken
-	rest    []byte // of the request, which the window did not take yet
-	end     bool   // nothing comes behind rest
-	begun   bool
-	ended   bool // the answer is whole
-	broken  bool // no more comes of it
-	code    grpcwire.Code
-	message string
+	local    *Local
+	up       h2.Stream
+	relayEnd *callerConn // it accounts for what waits here
+	head     []byte      // of the answer, encoded
+	body     []byte
+	taken    int // bytes of body that were read
+	tail     []byte
+	kept     int    // bytes that its caller holds for it
+	held     int    // bytes counted in relayEnd.held: those, and body
+	joined   bool   // the queue has taken it, or a worker
+	refused  int    // HTTP status of cabrank's own answer to a call that was not taken
+	rest     []byte // of the request, which the window did not take yet
+	end      bool   // nothing comes behind rest
+	begun    bool
+	ended    bool // the answer is whole
+	broken   bool // no more comes of it
+	code     grpcwire.Code
+	message  string
 }
 
 // begin makes the call one of l. Called under the lock.
 func (c *LocalCall) begin(l *Local) {
 	c.up.Clear() // it must not be open
-	c.st, c.local, c.who, c.callee = l.st, l, l.who, l.callee
+	c.st, c.local, c.callerID, c.relayEnd = l.st, l, l.callerID, l.relayEnd
 	c.wake.L = l.st
 	c.up.Owner = c
 	c.code, c.message = grpcwire.Unknown, ""
@@ -230,19 +230,19 @@ func (c *LocalCall) Close() {
 func (c *LocalCall) release() {
 	c.cancel()
 	c.dropBody()
-	if c.callee != nil {
+	if c.relayEnd != nil {
 		c.keep(-c.kept)
 	}
 	c.st.Pool().Put(c.head)
 	c.st.Pool().Put(c.tail)
 	c.head, c.tail = nil, nil
-	c.begun, c.ended, c.broken, c.callee = false, false, false, nil
+	c.begun, c.ended, c.broken, c.relayEnd = false, false, false, nil
 	c.joined, c.refused, c.rest = false, 0, nil
 	c.up.Clear()
 }
 
-// near returns the caller's end of a call, if it is in this process and still there.
-func (c *call) near() *LocalCall {
+// localCall returns the end of the call in this process, nil if its caller is elsewhere or gone.
+func (c *call) localCall() *LocalCall {
 	if c.caller == nil || c.caller.local == nil {
 		return nil
 	}
@@ -258,24 +258,24 @@ func (c *LocalCall) unread() bool { return c != nil && c.taken < len(c.body) }
 
 // moved tells the call that its caller has taken something.
 func (c *LocalCall) moved() {
-	if s := c.callee.link.Conn.Stream(c.up.ID()); s != nil {
+	if s := c.relayEnd.link.Conn.Stream(c.up.ID()); s != nil {
 		if call, ok := s.Owner.(*call); ok {
 			call.idle = stall{}
 		}
 	}
 }
 
-// taken tells it that the call waits in the queue, or has a worker.
-func (c *call) taken() {
-	if l := c.near(); l != nil && !l.joined {
+// noteTaken tells it that the call waits in the queue, or has a worker.
+func (c *call) noteTaken() {
+	if l := c.localCall(); l != nil && !l.joined {
 		l.joined = true
 		l.wake.Broadcast()
 	}
 }
 
-// notTaken tells it that cabrank itself answers: one that was not taken is refused.
-func (c *call) notTaken(why *answer) {
-	l := c.near()
+// noteRefused tells it that cabrank itself answers: one that was not taken is refused.
+func (c *call) noteRefused(why *answer) {
+	l := c.localCall()
 	if l == nil || l.joined {
 		return
 	}
@@ -357,9 +357,9 @@ func (c *LocalCall) dropBody() {
 // the call (R11).
 func (c *LocalCall) count() {
 	if n := cap(c.body) + c.kept; n != c.held {
-		c.callee.held += n - c.held
+		c.relayEnd.held += n - c.held
 		c.held = n
-		c.callee.sort()
+		c.relayEnd.updateClass()
 	}
 }
 
@@ -367,7 +367,7 @@ func (c *LocalCall) count() {
 func (c *LocalCall) Take(n int) bool {
 	c.st.Lock()
 	defer c.st.Unlock()
-	if c.callee == nil || c.st.relay.budget.Exceeded() {
+	if c.relayEnd == nil || c.st.relay.budget.Exceeded() {
 		return false
 	}
 	c.keep(n)
@@ -378,7 +378,7 @@ func (c *LocalCall) Take(n int) bool {
 func (c *LocalCall) Give(n int) {
 	c.st.Lock()
 	defer c.st.Unlock()
-	if c.callee != nil {
+	if c.relayEnd != nil {
 		c.keep(-n)
 	}
 }

@@ -77,7 +77,7 @@ func TestLocalConnectionIsMadeWhenNeeded(t *testing.T) {
 		_, worker := g.pipeWorker("w1", 2)
 		l := g.local(Caller{})
 		connections := func() (n int) {
-			g.each(func(st *stand) { n = len(st.callers) })
+			g.each(func(st *shardState) { n = len(st.callers) })
 			return n
 		}
 		if n := connections(); n != 0 {
@@ -97,7 +97,7 @@ func TestLocalConnectionIsMadeWhenNeeded(t *testing.T) {
 		if n := connections(); n != 0 {
 			t.Errorf("%d connections without a call", n)
 		}
-		if n := g.Stats().Partings[string(ofCaller)][partingIdle]; n != 0 {
+		if n := g.Stats().Disconnects[string(ofCaller)][reasonIdle]; n != 0 {
 			t.Errorf("%d callers were sent away", n)
 		}
 		open(t, l, &c, LocalRequest{Head: headOf(request(hello)...), End: true})
@@ -174,7 +174,7 @@ func TestLocalCallerThatDoesNotRead(t *testing.T) {
 			worker.WriteBody(1, end, make([]byte, 4<<20))
 		}()
 		synctest.Wait()
-		g.each(func(st *stand) {
+		g.each(func(st *shardState) {
 			for cc := range st.callers {
 				if cc.held < streamWindow || cc.held > 2*most {
 					t.Errorf("%d bytes are accounted for", cc.held)

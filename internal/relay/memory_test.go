@@ -20,7 +20,7 @@ import (
 type memory struct {
 	t        testing.TB
 	g        *rig
-	st       *stand
+	st       *shardState
 	caller   *h2.Conn
 	worker   *h2.Conn
 	request  []byte // HEADERS and DATA of one call
@@ -42,15 +42,15 @@ func newMemory(t testing.TB, g *rig, local bool, slots int) *memory {
 	t.Helper()
 	e := g.AddEndpoint("w1", slots, local)
 	g.Up(e, "none", "")
-	return newMemoryOn(t, g, g.stands[0], e)
+	return newMemoryOn(t, g, g.shards[0], e)
 }
 
 // newMemoryOn makes the two connections on one of several shards.
-func newMemoryOn(t testing.TB, g *rig, st *stand, e *Endpoint) *memory {
+func newMemoryOn(t testing.TB, g *rig, st *shardState, e *Endpoint) *memory {
 	t.Helper()
 	m := &memory{t: t, g: g, st: st, next: 1}
 	st.do(func() {
-		cc := &callerConn{st: st, own: st.whoIs(Caller{Address: "192.0.2.1"})}
+		cc := &callerConn{st: st, callerID: st.newCallerID(Caller{Address: "192.0.2.1"})}
 		cc.timer.Owner = cc
 		g.connections.Add(1)
 		cc.link = st.NewLink(&st.conf.down, callerSide{st}, cc)

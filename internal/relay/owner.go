@@ -6,9 +6,8 @@ import (
 	"github.com/cabrank/cabrank/internal/h2"
 )
 
-// owner is what a stream of a caller's connection belongs to. Who that is, is
-// decided when the request's HEADERS have been read (callerSide.Accept): a call,
-// or an Exchange. It is h2.Stream.Owner from then on.
+// owner has a stream of a caller's connection: a call or an Exchange. Which of them, the
+// request's HEADERS decide (callerSide.Accept). It is h2.Stream.Owner from then on.
 //
 // Concurrency: all methods run under the lock of the shard.
 type owner interface {
@@ -20,9 +19,9 @@ type owner interface {
 
 // requester takes what its caller sends.
 type requester interface {
-	// requestHead takes the head of the request, or its trailers.
-	requestHead(b *h2.Block, end bool, now time.Duration)
-	// requestTooLarge takes the place of requestHead where the list is above the
+	// requestHeaders takes the head of the request, or its trailers.
+	requestHeaders(b *h2.Block, end bool, now time.Duration)
+	// requestTooLarge takes the place of requestHeaders where the list is above the
 	// limit that was announced.
 	requestTooLarge(end bool, now time.Duration)
 	requestData(p []byte, end bool, now time.Duration)
@@ -40,7 +39,7 @@ type leaver interface {
 	cutOff(now time.Duration)
 }
 
-// ownerOf returns whose a stream is.
+// ownerOf returns the owner of a stream.
 func ownerOf(s *h2.Stream) owner {
 	if c, is := s.Owner.(*call); is { // mostly; and cheaper to ask for than the interface
 		return c
@@ -48,7 +47,7 @@ func ownerOf(s *h2.Stream) owner {
 	return s.Owner.(owner)
 }
 
-// owners returns whose the open streams of the connection are.
+// owners returns the owners of the open streams of the connection.
 func (cc *callerConn) owners() (open []owner) {
 	cc.link.Conn.Each(func(s *h2.Stream) { open = append(open, ownerOf(s)) })
 	return open

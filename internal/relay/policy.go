@@ -63,7 +63,7 @@ type policy struct {
 func (p *policy) on(code grpcwire.Code) bool { return p.codes&(1<<code) != 0 }
 
 // idempotent reports whether the call may run more than once.
-func (c *call) idempotent() bool { return c.form.policy != nil && c.form.policy.idempotent }
+func (c *call) idempotent() bool { return c.head.policy != nil && c.head.policy.idempotent }
 
 // newPolicies translates rules. One that allows nothing hides that of its service.
 func newPolicies(rules []MethodRule) patterns[*policy] {

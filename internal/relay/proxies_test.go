@@ -8,16 +8,16 @@ import (
 // What is kept of callers behind proxies is bounded.
 func TestKnownCallersAreBounded(t *testing.T) {
 	g := newRig(t)
-	st := g.stands[0]
+	st := g.shards[0]
 	st.do(func() {
-		for i := range 3 * maxKnown {
+		for i := range 3 * maxCallerIDs {
 			a := netip.AddrFrom4([4]byte{203, 0, byte(i >> 8), byte(i)})
-			if w := st.known(Caller{Address: a.String()}); w.Address != a.String() || st.known(w.Caller) != w {
-				t.Errorf("%s is %v", a, w)
+			if id := st.callerIDOf(Caller{Address: a.String()}); id.Address != a.String() || st.callerIDOf(id.Caller) != id {
+				t.Errorf("%s is %v", a, id)
 			}
 		}
-		if len(st.people) > maxKnown {
-			t.Errorf("%d are kept", len(st.people))
+		if len(st.callerIDs) > maxCallerIDs {
+			t.Errorf("%d are kept", len(st.callerIDs))
 		}
 	})
 }

@@ -56,7 +56,7 @@ func (c *call) retryAfter(why ending, now time.Duration) time.Duration {
 	case pushDrained:
 		after = c.st.relay.rank.QueueTime()
 	case pushRate:
-		after = c.st.relay.rank.RateWait(c.form.account(), now)
+		after = c.st.relay.rank.RateWait(c.head.account(), now)
 	}
 	if after == 0 {
 		return 0
@@ -70,7 +70,7 @@ func (c *call) retryAfter(why ending, now time.Duration) time.Duration {
 
 // postscript returns the fields behind an answer of cabrank's own: when to try
 // again, and how long the call has waited (Options.Explain). It is valid until
-// the stand's scratch is used again.
+// the shard's scratch is used again.
 func (c *call) postscript(why ending, now time.Duration) []byte {
 	block := c.st.scratch[:0]
 	if after := c.retryAfter(why, now); after != 0 {
@@ -85,7 +85,7 @@ func (c *call) postscript(why ending, now time.Duration) []byte {
 
 // appendRetry writes grpc-retry-pushback-ms, or for other callers Retry-After
 // (RFC 9110 10.2.3), which knows whole seconds only, and no word for "never".
-func (st *stand) appendRetry(block []byte, after time.Duration, grpc bool) []byte {
+func (st *shardState) appendRetry(block []byte, after time.Duration, grpc bool) []byte {
 	switch {
 	case !grpc && after < 0:
 		return block

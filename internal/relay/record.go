@@ -39,10 +39,10 @@ type method struct {
 	runs   health.Runs
 }
 
-// learned returns what the rank knows of the call's method.
-func (c *call) learned() *rank.Method {
+// rankMethod returns what the rank knows of the call's method.
+func (c *call) rankMethod() *rank.Method {
 	if c.method == nil {
-		return c.st.relay.newcomers.of(c.form.path, c.st.relay.rank)
+		return c.st.relay.unnamedMethods.rankMethod(c.head.path, c.st.relay.rank)
 	}
 	return c.method.inRank
 }
@@ -55,7 +55,7 @@ func (cc *callerConn) methodOf(path []byte) *method {
 	return cc.recent
 }
 
-func (st *stand) methodOf(path []byte) *method {
+func (st *shardState) methodOf(path []byte) *method {
 	if m := st.methods[string(path)]; m != nil {
 		return m
 	}
@@ -88,7 +88,7 @@ func (r *Relay) learn(path []byte, proven bool) *method {
 	}
 	m := &method{name: string(path), id: len(r.methods) + 1}
 	m.policy.Store(r.policyOf(path))
-	m.inRank = r.newcomers.named(path, m.name, r.rank)
+	m.inRank = r.unnamedMethods.name(path, m.name, r.rank)
 	r.methods[m.name] = m
 	return m
 }
@@ -193,8 +193,8 @@ type statsTable struct {
 	refusedByWorker uint64
 	refusalsPassed  uint64 // answers in the words of a refusal, of calls that may have run
 	moved           uint64
-	unheard         uint64 // answers that nobody waited for, R5
-	cutUnheard      uint64 // workers that gave none of them in time
+	finishedUnheard uint64 // answers that nobody waited for, R5
+	unheardCut      uint64 // workers that gave none of them in time
 	retries         [retryReasons]uint64
 	retriesDenied   [retryDenials]uint64
 	hedges          [hedgeResults]uint64
@@ -235,22 +235,22 @@ func (t *statsTable) of(m *method) *methodRecord {
 }
 
 // record counts a finished call. It is the only place that does.
-func (st *stand) record(c *call, now time.Duration) {
+func (st *shardState) record(c *call, now time.Duration) {
 	if c.method == nil && c.grpc && c.answered && !c.noThread && c.code != grpcwire.Unimplemented {
-		c.method = st.relay.learn(c.form.path, c.code == grpcwire.OK)
+		c.method = st.relay.learn(c.head.path, c.code == grpcwire.OK)
 	}
 	if c.method == nil && c.grpc && c.answered && c.code == grpcwire.Unimplemented {
-		st.relay.services.answeredUnimplemented(c.form.path)
+		st.relay.services.answeredUnimplemented(c.head.path)
 	}
 	t := &st.stats
 	m := t.of(c.method)
 	m.count(c)
 	if c.grpc {
-		c.who.calls.count(c)
+		c.callerID.outcomes.count(c)
 	} else {
 		t.other.count(c)
 	}
-	st.tellAccess(c, now)
+	st.logAccess(c, now)
 	m.seconds.observe(now-c.started, &t.limits)
 	m.wait.observe(c.waited, &t.limits)
 	if c.work.any {
@@ -263,15 +263,15 @@ func (st *stand) record(c *call, now time.Duration) {
 // Stats returns the counters of all shards together.
 func (r *Relay) Stats() Stats {
 	total := newStatsTable()
-	partings := newPartings()
-	r.each(func(st *stand) {
+	partings := newDisconnects()
+	r.each(func(st *shardState) {
 		total.add(&st.stats)
-		partings.add(st.partings)
+		partings.add(st.disconnects)
 	})
-	out := Stats{Partings: partings, Refusals: map[string]uint64{
+	out := Stats{Disconnects: partings, Refusals: map[string]uint64{
 		"refused_by_worker": total.refusedByWorker, "refusal_passed_on": total.refusalsPassed,
 		"moved":            total.moved,
-		"finished_unheard": total.unheard, "unheard_cut": total.cutUnheard,
+		"finished_unheard": total.finishedUnheard, "unheard_cut": total.unheardCut,
 	}, Connections: r.connections.Load(), Buffered: r.budget.Used(), MostConnections: r.mostConnections(), MostBuffered: r.bufferTotal()}
 	for why, n := range total.refused {
 		out.Refusals[answerOf(ending(why)).token] += n
@@ -318,8 +318,8 @@ func (t *statsTable) add(from *statsTable) {
 	t.refusedByWorker += from.refusedByWorker
 	t.refusalsPassed += from.refusalsPassed
 	t.moved += from.moved
-	t.unheard += from.unheard
-	t.cutUnheard += from.cutUnheard
+	t.finishedUnheard += from.finishedUnheard
+	t.unheardCut += from.unheardCut
 	for i, n := range from.retries {
 		t.retries[i] += n
 	}

@@ -126,38 +126,38 @@ type Options struct {
 // Life: New, Serve for each listener, then Drain and Close.
 // Concurrency: every method may be called from anywhere.
 type Relay struct {
-	set     atomic.Pointer[settings] // never nil
-	rank    *rank.Rank
-	budget  *h2.Budget
-	stands  []*stand
-	door    *door.Door
-	turn    atomic.Uint32 // of the stand that gets the next connection
-	answers answers
-	sources sources
-	lanes   patterns[uint8] // by method
+	set       atomic.Pointer[settings] // never nil
+	rank      *rank.Rank
+	budget    *h2.Budget
+	shards    []*shardState
+	door      *door.Door
+	shardTurn atomic.Uint32 // of the shard that gets the next connection
+	answers   answers
+	sources   sources
+	lanes     patterns[uint8] // by method
 
 	services services
 	start    time.Time
 
 	retryBudget retryBudget
 
-	serving     atomic.Bool  // what Health/Check says
-	overloaded  atomic.Bool  // see Overloaded; written by the pacer
-	failInTwo   atomic.Bool  // see failedInTwo
-	connections atomic.Int64 // of callers
-	memory      atomic.Int64 // bytes for callers, 0: as the options say; see SetMemory
-	absorbed    atomic.Int64 // bytes of answers whose credit went back before their callers took them, R9
-	keysInUse   atomic.Int64 // of all shards, each counted on every one that has it
-	turning     atomic.Int32 // callers that are one too many and are being told
-	asides      atomic.Int32 // reflection calls outside the slots, R7
-	idle        chan struct{}
-	rotation    atomic.Uint32   // whose turn the next reflection call is
-	closing     atomic.Bool     // the drain is over: no new upstream connections
-	replyHead   []byte          // of an answer of cabrank's own to gRPC
-	okTail      []byte          // its trailers, if all is well
-	unknownTail []byte          // and if health is asked of a service that there is not
-	ctx         context.Context //nolint:containedctx // the lifetime of the relay, for dials that no caller waits for
-	cancel      context.CancelFunc
+	serving        atomic.Bool  // what Health/Check says
+	overloaded     atomic.Bool  // see Overloaded; written by the pacer
+	failInTwo      atomic.Bool  // see failedInTwo
+	connections    atomic.Int64 // of callers
+	memory         atomic.Int64 // bytes for callers, 0: as the options say; see SetMemory
+	absorbed       atomic.Int64 // bytes of answers whose credit went back before their callers took them, R9
+	keysInUse      atomic.Int64 // of all shards, each counted on every one that has it
+	rejecting      atomic.Int32 // callers that are one too many and are being told
+	reflections    atomic.Int32 // reflection calls outside the slots, R7
+	idle           chan struct{}
+	reflectionTurn atomic.Uint32   // whose turn the next reflection call is
+	closing        atomic.Bool     // the drain is over: no new upstream connections
+	replyHead      []byte          // of an answer of cabrank's own to gRPC
+	okTail         []byte          // its trailers, if all is well
+	unknownTail    []byte          // and if health is asked of a service that there is not
+	ctx            context.Context //nolint:containedctx // the lifetime of the relay, for dials that no caller waits for
+	cancel         context.CancelFunc
 
 	adding sync.Mutex // an endpoint comes before other settings, or after
 
@@ -168,27 +168,27 @@ type Relay struct {
 	stopping  bool
 	released  bool // the listeners are another process's
 
-	partingLogs map[parting]partingLog
+	disconnectLogs map[disconnect]disconnectLog
 
-	unnamed   health.Runs  // of methods without a name
-	spoken    atomic.Int64 // when an endpoint that is ready spoke last, of those whose Activity was asked for
-	newcomers newcomers
-	pacer     pacer
+	unnamedRuns    health.Runs  // of methods without a name
+	lastAnswer     atomic.Int64 // when an endpoint that is ready spoke last, of those whose Activity was asked for
+	unnamedMethods unnamedMethods
+	pacer          pacer
 }
 
 // New returns a relay without endpoints; its shards run at once.
 func New(o Options) *Relay {
 	r := &Relay{
-		rank:        rank.New(o.rank()),
-		budget:      &h2.Budget{Total: o.BufferTotal},
-		methods:     make(map[string]*method),
-		partingLogs: make(map[parting]partingLog),
-		retryBudget: newRetryBudget(o.RetryBudget),
-		start:       time.Now(),
-		idle:        make(chan struct{}, 1),
+		rank:           rank.New(o.rank()),
+		budget:         &h2.Budget{Total: o.BufferTotal},
+		methods:        make(map[string]*method),
+		disconnectLogs: make(map[disconnect]disconnectLog),
+		retryBudget:    newRetryBudget(o.RetryBudget),
+		start:          time.Now(),
+		idle:           make(chan struct{}, 1),
 	}
 	r.services.replace(&description{})
-	r.newcomers.seed = maphash.MakeSeed()
+	r.unnamedMethods.seed = maphash.MakeSeed()
 	r.set.Store(newSettings(o, maphash.MakeSeed()))
 	r.ctx, r.cancel = context.WithCancel(context.Background())
 	r.answers, r.replyHead = newAnswers(), newReplyHead()
@@ -199,7 +199,7 @@ func New(o Options) *Relay {
 	r.sources.init(o.Shards)
 	group := shard.NewGroup(r.start, r.budget)
 	for range o.Shards {
-		r.stands = append(r.stands, newStand(r, group.New()))
+		r.shards = append(r.shards, newShardState(r, group.New()))
 	}
 	r.pacer.start(r)
 	return r
@@ -237,15 +237,15 @@ func (r *Relay) Close() {
 	r.cancel()
 	r.door.Close()
 	r.pacer.stop()
-	for _, st := range r.stands {
+	for _, st := range r.shards {
 		st.Stop()
 	}
-	r.each((*stand).endGuests)
+	r.each((*shardState).endGuests)
 }
 
 // running counts the calls that hold up a drain.
 func (r *Relay) running() (calls int) {
-	r.each(func(st *stand) { calls += st.calls })
+	r.each(func(st *shardState) { calls += st.calls })
 	return calls
 }
 

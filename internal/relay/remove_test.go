@@ -32,7 +32,7 @@ func TestRemovedEndpointsAreForgotten(t *testing.T) {
 	if n := len(g.allEndpoints()); n != 0 {
 		t.Errorf("%d endpoints are left", n)
 	}
-	g.each(func(st *stand) {
+	g.each(func(st *shardState) {
 		if n := len(st.upstreams); n != 0 {
 			t.Errorf("a stand has %d upstreams", n)
 		}
@@ -45,6 +45,6 @@ func TestRemovedEndpointsAreForgotten(t *testing.T) {
 				left++
 			}
 		}
-		return left <= len(g.stands) // calls for reuse still name them
+		return left <= len(g.shards) // calls for reuse still name them
 	})
 }

@@ -7,10 +7,10 @@ import (
 	"github.com/cabrank/cabrank/internal/h2"
 )
 
-// requestHead implements owner. Trailers of a request are its end and nothing more:
+// requestHeaders implements owner. Trailers of a request are its end and nothing more:
 // gRPC has none, and servers on grpc-go end a connection on which they meet some, with
 // everybody's calls.
-func (c *call) requestHead(b *h2.Block, end bool, now time.Duration) {
+func (c *call) requestHeaders(b *h2.Block, end bool, now time.Duration) {
 	if c.state != callNew {
 		c.requestData(nil, end, now)
 		return
@@ -18,7 +18,7 @@ func (c *call) requestHead(b *h2.Block, end bool, now time.Duration) {
 	c.begin(b, end, now)
 }
 
-// requestTooLarge implements owner: what stands in front of the limit tells in which
+// requestTooLarge implements owner: the part of the list within the limit says in which
 // form the caller wants to be told.
 func (c *call) requestTooLarge(end bool, now time.Duration) {
 	if c.state != callNew { // they are trailers
@@ -26,9 +26,9 @@ func (c *call) requestTooLarge(end bool, now time.Duration) {
 		return
 	}
 	c.reqEnd = end
-	f := c.st.newForm(c.who)
-	f.readKind(c.caller, c.st.Block())
-	c.take(f)
+	h := c.st.newHead(c.callerID)
+	h.readKind(c.caller, c.st.Block())
+	c.setHead(h)
 	c.fail(endedHeaders, now)
 }
 
@@ -36,25 +36,25 @@ func (c *call) requestTooLarge(end bool, now time.Duration) {
 func (c *call) begin(b *h2.Block, end bool, now time.Duration) {
 	st, cc := c.st, c.caller
 	c.reqEnd = end
-	c.take(c.caller.formOf(b, c.who))
-	if c.form.broken {
+	c.setHead(c.caller.headOf(b, c.callerID))
+	if c.head.badTimeout {
 		c.fail(endedTimeout, now)
 		return
 	}
-	if c.form.connect { // RFC 9113 8.5: a tunnel is no call
+	if c.head.connect { // RFC 9113 8.5: a tunnel is no call
 		c.fail(endedConnect, now)
 		return
 	}
-	if c.form.circling {
+	if c.head.tooManyHops {
 		c.fail(endedCycle, now)
 		return
 	}
-	if after := c.form.mostTime(); after != 0 {
+	if after := c.head.mostTime(); after != 0 {
 		c.deadline = now + after
 	}
 	switch {
-	case st.gate.asks(cc) && c.form.pass == nil && !c.form.isCheck():
-		c.prove(b, now)
+	case st.tokens.needsToken(cc) && c.head.pass == nil && !c.head.isCheck():
+		c.checkToken(b, now)
 	default:
 		c.admit(now)
 	}
@@ -63,34 +63,34 @@ func (c *call) begin(b *h2.Block, end bool, now time.Duration) {
 
 // mostTime is how long a call may take from its arrival, by its caller and by the rule of its
 // method; 0: as long as it likes.
-func (f *form) mostTime() time.Duration {
-	if f.policy == nil || f.policy.timeout == 0 || f.timeout != 0 && f.timeout < f.policy.timeout {
-		return f.timeout
+func (h *requestHead) mostTime() time.Duration {
+	if h.policy == nil || h.policy.timeout == 0 || h.timeout != 0 && h.timeout < h.policy.timeout {
+		return h.timeout
 	}
-	return f.policy.timeout
+	return h.policy.timeout
 }
 
 // admit sends a call on its way whose caller may make it.
 func (c *call) admit(now time.Duration) {
 	st, cc := c.st, c.caller
-	if c.form.barred {
+	if c.head.notAllowed {
 		c.fail(endedBarred, now)
 		return
 	}
-	if c.form.own && cc.fromNetwork() && !st.relay.settings().OwnServices.offers(c.form.path) {
+	if c.head.ownService && cc.fromNetwork() && !st.relay.settings().OwnServices.offers(c.head.path) {
 		c.fail(endedNoMethod, now)
 		return
 	}
-	switch way := st.relay.wayOf(c.form); {
-	case way == wayHealthCheck && !cc.overdrawn():
-		c.answerHealth(way, now)
-	case way == wayAside:
-		c.enterAside(now)
+	switch route := st.relay.routeOf(c.head); {
+	case route == routeHealthCheck && !cc.overLimit():
+		c.answerHealth(route, now)
+	case route == routeReflection:
+		c.startReflection(now)
 	case cc.crowdedOut(now):
 		c.fail(endedBuffer, now)
-	case way == wayHealthWatch, way == wayHealthList: // its answer is as long as workers have services
-		c.answerHealth(way, now)
-	case c.method == nil && c.grpc && st.relay.services.lacks(c.form.path):
+	case route == routeHealthWatch, route == routeHealthList: // its answer is as long as workers have services
+		c.answerHealth(route, now)
+	case c.method == nil && c.grpc && st.relay.services.lacks(c.head.path):
 		c.fail(endedNoMethod, now)
 	default:
 		if st.budgeted {
@@ -100,14 +100,14 @@ func (c *call) admit(now time.Duration) {
 	}
 }
 
-// take makes the call one of the given form.
-func (c *call) take(f *form) {
-	c.form = f
-	c.grpc, c.method = f.grpc, f.method
+// setHead sets the head of the call.
+func (c *call) setHead(h *requestHead) {
+	c.head = h
+	c.grpc, c.method = h.grpc, h.method
 }
 
 // timeoutField encodes a grpc-timeout of what is left.
-func (st *stand) timeoutField(left time.Duration) []byte {
+func (st *shardState) timeoutField(left time.Duration) []byte {
 	value := grpcwire.AppendTimeout(st.digits[:0], max(left, 1))
 	st.scratch = h2.AppendFieldBytes(st.scratch[:0], "grpc-timeout", value)
 	return st.scratch
@@ -135,7 +135,7 @@ func (c *call) requestData(p []byte, end bool, now time.Duration) {
 	}
 	switch c.state {
 	case callRunning:
-		c.touchAside(now)
+		c.touchReflection(now)
 		c.pumpRequest()
 	case callGathering:
 		c.gatherMore(now)

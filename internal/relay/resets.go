@@ -51,7 +51,7 @@ func (uc *upstreamConn) takes(now time.Duration) bool {
 		}
 		return false
 	}
-	if !uc.unblamed() {
+	if !uc.fewComplaints() {
 		return false
 	}
 	left := uc.resets.left(conn.Resets(), now)
@@ -65,11 +65,11 @@ func (uc *upstreamConn) takes(now time.Duration) bool {
 	return false
 }
 
-// unblamed reports whether the peer could find each open stream faulty, and one
+// fewComplaints reports whether the peer could find each open stream faulty, and one
 // more, without having found maxComplaints so. They are never won back, so a
 // connection for which that is false ends with its streams, unless it is merely
 // full.
-func (uc *upstreamConn) unblamed() bool {
+func (uc *upstreamConn) fewComplaints() bool {
 	if uc.complaints+uc.link.Conn.Streams() < maxComplaints {
 		return true
 	}
@@ -79,11 +79,11 @@ func (uc *upstreamConn) unblamed() bool {
 	return false
 }
 
-// woken takes back the connection with the most resets left, once so many rest
+// reuseResting takes back the connection with the most resets left, once so many rest
 // that there must not be another; nil before. Only if even that one has none
 // left the budget is overdrawn: a connection that may last is better than any
 // number of them.
-func (u *upstream) woken(now time.Duration) *upstreamConn {
+func (u *upstream) reuseResting(now time.Duration) *upstreamConn {
 	var best *upstreamConn
 	resting, most := 0, 0
 	for _, uc := range u.conns {
@@ -91,7 +91,7 @@ func (u *upstream) woken(now time.Duration) *upstreamConn {
 			continue
 		}
 		resting++
-		if !uc.link.Conn.CanOpen() || !uc.unblamed() {
+		if !uc.link.Conn.CanOpen() || !uc.fewComplaints() {
 			continue
 		}
 		room := uc.resets.left(uc.link.Conn.Resets(), now) - uc.link.Conn.Streams()

@@ -38,7 +38,7 @@ func TestResetBudget(t *testing.T) {
 // resting counts the upstream connections that get no new calls for their
 // resets, those that have ended for that reason included.
 func (g *rig) resting() (n int) {
-	g.each(func(st *stand) {
+	g.each(func(st *shardState) {
 		for _, u := range st.upstreams {
 			for _, uc := range u.conns {
 				if uc.resting {
@@ -58,7 +58,7 @@ func TestRestingConnectionsAreBounded(t *testing.T) {
 		g := newPipeRig(t)
 		e := g.AddEndpoint("w1", 1000, true)
 		g.Up(e, "none", "") // dials fail at once
-		st := g.stands[0]
+		st := g.shards[0]
 		u := st.upstreamOf(e.slots)
 		var workers []*testkit.Peer
 		for range maxResting {

@@ -50,7 +50,7 @@ func (d retryDenial) String() string {
 // its method's policy. It reports whether that answer is done with: the caller
 // does not hear of it.
 func (c *call) retryAnswer(b *h2.Block, now time.Duration) bool {
-	if !c.hasRetry() || !c.form.policy.on(c.code) {
+	if !c.hasRetry() || !c.head.policy.on(c.code) {
 		return false
 	}
 	pause, asked := pushbackIn(b)
@@ -63,32 +63,32 @@ func (c *call) retryAnswer(b *h2.Block, now time.Duration) bool {
 	default:
 		pause = c.backOff()
 	}
-	return c.putOff(retryStatus, pause, c.verdict(), now)
+	return c.scheduleRetry(retryStatus, pause, c.verdict(), now)
 }
 
 // retryReset does so for an answer that is none: RST_STREAM with an error code
 // that callers take for such a code.
 func (c *call) retryReset(code h2.ErrCode, now time.Duration) bool {
-	return c.hasRetry() && c.form.policy.on(codeOfReset(code)) &&
-		c.putOff(retryReset, c.backOff(), rank.Failed, now)
+	return c.hasRetry() && c.head.policy.on(codeOfReset(code)) &&
+		c.scheduleRetry(retryReset, c.backOff(), rank.Failed, now)
 }
 
 // retryLost does so for a call that may have run on a worker that is gone.
 func (c *call) retryLost(now time.Duration) bool {
-	return c.hasRetry() && c.putOff(retryLost, c.backOff(), outcomeOf(endedLost), now)
+	return c.hasRetry() && c.scheduleRetry(retryLost, c.backOff(), outcomeOf(endedLost), now)
 }
 
 // retryDrained does so for a call that Cabrank itself takes from its worker. That
 // adds no load in an outage, which is what the budget is there for, nor does
 // anything speak for a wait.
 func (c *call) retryDrained(now time.Duration) bool {
-	return c.hasRetry() && c.putOff(retryDrained, 0, rank.Failed, now)
+	return c.hasRetry() && c.scheduleRetry(retryDrained, 0, rank.Failed, now)
 }
 
 // hasRetry reports whether the call may be sent once more by its method's policy,
 // and can (R3).
 func (c *call) hasRetry() bool {
-	p := c.form.policy
+	p := c.head.policy
 	return p != nil && c.retries < p.retries && c.replayable() && c.lease.Valid()
 }
 
@@ -116,9 +116,9 @@ func (c *call) backOff() time.Duration {
 	return time.Duration(c.st.relay.settings().Random() * float64(longest))
 }
 
-// putOff ends an attempt that has failed and has the call wait for its next one,
+// scheduleRetry ends an attempt that has failed and has the call wait for its next one,
 // if there is time for it and the budget allows it.
-func (c *call) putOff(why retryReason, pause time.Duration, outcome rank.Outcome, now time.Duration) bool {
+func (c *call) scheduleRetry(why retryReason, pause time.Duration, outcome rank.Outcome, now time.Duration) bool {
 	switch {
 	case c.deadline != 0 && now+pause >= c.deadline:
 		c.st.stats.retriesDenied[deniedDeadline]++
@@ -135,7 +135,7 @@ func (c *call) putOff(why retryReason, pause time.Duration, outcome rank.Outcome
 	c.leaveStream()
 	c.up.Clear()
 	c.releaseLease(outcome, now)
-	c.forget()
+	c.clearAnswer()
 	c.ticket.Request.Avoid = from
 	c.retries++
 	c.previous++
@@ -154,10 +154,10 @@ func (c *call) pauseUntil(at, now time.Duration) {
 // has had a turn, and with a wait of its own. One that nobody has looked at has had
 // none.
 func (c *call) resume(now time.Duration) {
-	c.waitsNoMore()
+	c.leaveWaiting()
 	c.state, c.resumeAt = callNew, 0
-	if c.resting {
-		c.resting = false
+	if c.pausedUnseen {
+		c.pausedUnseen = false
 		if lease, granted := c.rejoin(now); granted {
 			c.run(lease, now)
 		}

@@ -13,7 +13,7 @@ import (
 
 // What a call is counted with is what it takes.
 func TestCallSize(t *testing.T) {
-	if size := unsafe.Sizeof(call{}) + unsafe.Sizeof(form{}); size > callSize || size < callSize/4*3 {
+	if size := unsafe.Sizeof(call{}) + unsafe.Sizeof(requestHead{}); size > callSize || size < callSize/4*3 {
 		t.Errorf("a call takes %d bytes, and is counted with %d", size, callSize)
 	}
 }

@@ -15,7 +15,7 @@ const enoughRuns = 20
 // it in common.
 func (r *Relay) runsOf(m *method) *health.Runs {
 	if m == nil {
-		return &r.unnamed
+		return &r.unnamedRuns
 	}
 	return &m.runs
 }
@@ -34,7 +34,7 @@ func (m *method) usualRun() time.Duration {
 }
 
 // recordRun learns from a finished call that had a slot.
-func (st *stand) recordRun(c *call, now time.Duration) {
+func (st *shardState) recordRun(c *call, now time.Duration) {
 	r := st.relay.runsOf(c.method)
 	switch timeout := st.relay.settings().HangTimeout; {
 	case c.work.lost && timeout > 0 && c.work.total >= timeout:

@@ -43,7 +43,7 @@ func startTLS(g *Guest) {
 			g.st.handshakeFailed(err)
 			g.end()
 		default:
-			g.part()
+			g.unlink()
 			g.st.admit(nc, g.source, name)
 		}
 	})
@@ -51,19 +51,19 @@ func startTLS(g *Guest) {
 
 // handshakeFailed counts a handshake, and says what was wrong with one of those whose peer
 // was there to the end.
-func (st *stand) handshakeFailed(err error) {
+func (st *shardState) handshakeFailed(err error) {
 	if errors.Is(err, io.EOF) {
-		st.partings[parting{ofCaller, partingHandshake}]++
+		st.disconnects[disconnect{ofCaller, reasonTLS}]++
 		return
 	}
-	st.refused(partingHandshake, "a caller's TLS handshake failed", "error", err)
+	st.noteRejected(reasonTLS, "a caller's TLS handshake failed", "error", err)
 }
 
-// refused counts a caller's connection, and says so in the log, once a minute for a reason.
-func (st *stand) refused(reason, line string, told ...any) {
-	end := parting{ofCaller, reason}
-	st.partings[end]++
-	if unsaid, say := st.relay.sayParting(end, st.Now()); say {
+// noteRejected counts a caller's connection, and says so in the log, once a minute for a reason.
+func (st *shardState) noteRejected(reason, line string, told ...any) {
+	end := disconnect{ofCaller, reason}
+	st.disconnects[end]++
+	if unsaid, say := st.relay.mayLog(end, st.Now()); say {
 		// Not under the shard's lock: whoever reads the log may be slow.
 		go st.relay.settings().Log.Warn(line, append(told, "unsaid", unsaid)...) //nolint:sloglint // one of a few; it ends with the line
 	}

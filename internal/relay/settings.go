@@ -69,7 +69,7 @@ func (r *Relay) Reconfigure(o Options) {
 	r.publish(next)
 	r.budget.SetTotal(r.bufferTotal())
 	r.retryBudget.setTerms(o.RetryBudget)
-	r.each(func(st *stand) { st.adopt(before, next) })
+	r.each(func(st *shardState) { st.adopt(before, next) })
 	// Only now does no shard know the terms of before.
 	if !sameTerms(&before.Keys, &next.Keys) {
 		r.rank.Retune(func(key string) rank.Terms { return next.naming.termsOf(key) }, r.now())
@@ -97,16 +97,16 @@ func sameTerms(a, b *Keys) bool {
 
 // adopt has the shard's connections go by new settings, as far as they have a
 // copy of the old ones.
-func (st *stand) adopt(before, next *settings) {
+func (st *shardState) adopt(before, next *settings) {
 	st.conf = next.conf
 	st.budgeted = len(next.policies) > 0
 	st.stalls.after = next.StallTimeout
 	for cc := range st.callers {
-		if cc.form != nil { // the next call may be another one by these
-			st.drop(cc.form)
-			cc.form = nil
+		if cc.head != nil { // the next call may be another one by these
+			st.releaseHead(cc.head)
+			cc.head = nil
 		}
-		cc.proxied = cc.fromNetwork() && st.conf.proxies.Has(cc.own.Address)
+		cc.proxied = cc.fromNetwork() && st.conf.proxies.Has(cc.callerID.Address)
 		if !sameSource(&before.Keys, &next.Keys) {
 			cc.rekey()
 		}

@@ -41,7 +41,7 @@ func newMemories(t testing.TB, n int) []*memory {
 	e := g.AddEndpoint("w1", 2*n*flyingPerShard, false)
 	g.Up(e, "none", "")
 	var lines []*memory
-	for _, st := range g.stands {
+	for _, st := range g.shards {
 		m := newMemoryOn(t, g, st, e)
 		m.request = m.ask(request(hello, "user-agent", "memory")...)
 		st.do(func() {

@@ -37,10 +37,10 @@ func (a *attempt) alive(b *h2.Block, end bool) bool {
 	}
 }
 
-// spoke notes a frame of an answer that shows life. What else a worker sends says
+// noteAnswer notes a frame of an answer that shows life. What else a worker sends says
 // nothing of its health: servers on gRPC's C core greet a request with a PING of
 // their own while all threads of the language behind them are stuck.
-func (a *attempt) spoke(now time.Duration) {
+func (a *attempt) noteAnswer(now time.Duration) {
 	uc := a.via
 	if uc == nil || uc.heard == now {
 		return // it was left, and what comes late is for nobody; or that was seen
@@ -64,8 +64,8 @@ type givenUp struct {
 	until time.Duration // when the last of them was given up
 }
 
-// silence is what an upstream remembers for its activity.
-type silence struct {
+// upstreamActivity is what an upstream remembers for its activity.
+type upstreamActivity struct {
 	heard  time.Duration // last answer on connections that have ended
 	left   time.Duration // when a call was last given up
 	given  givenUp       // since the last answer
@@ -75,9 +75,9 @@ type silence struct {
 	calls  uint64        // all that were sent there
 }
 
-// asking is what an upstream connection remembers: when a byte of an answer came
+// connActivity is what an upstream connection remembers: when a byte of an answer came
 // last, when the first call was sent to its end after that, and its method.
-type asking struct {
+type connActivity struct {
 	heard   time.Duration
 	asked   time.Duration
 	askedOf *method
@@ -94,9 +94,9 @@ func (uc *upstreamConn) sent(m *method, now time.Duration) {
 	}
 }
 
-// gaveUp notes that a call was cancelled there that began at an instant. Its handler
+// noteGivenUp notes that a call was cancelled there that began at an instant. Its handler
 // may run on, and hold a thread (R5).
-func (u *upstream) gaveUp(a *attempt, began, now time.Duration) {
+func (u *upstream) noteGivenUp(a *attempt, began, now time.Duration) {
 	u.left = now
 	if a.owed() || a.endedByClock() {
 		if u.given.until <= u.lastHeard() {

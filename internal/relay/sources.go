@@ -13,9 +13,9 @@ const (
 	// othersPart is which part of what there is besides others' connections no single
 	// source gets: an eighth is always left, and of that an eighth by the next one.
 	othersPart = 8
-	// ownPatience is how long a connection has had no call at least when a newer one
+	// ownIdleTime is how long a connection has had no call at least when a newer one
 	// of its own source takes its place.
-	ownPatience = time.Second
+	ownIdleTime = time.Second
 	// sourceClasses is one for each doubling of a source's connections.
 	sourceClasses = 32
 )
@@ -24,35 +24,35 @@ const (
 //
 // Concurrency: idle[i] is guarded by the lock of the shard i, the rest by sources.mu.
 type source struct {
-	key   netip.Prefix  // invalid: not known, as of Unix sockets
-	count int           // connections
-	class int           // by count
-	place place[source] // in sources.classes
-	idle  []list[seat]  // connections without a call, by shard
+	key   netip.Prefix      // invalid: not known, as of Unix sockets
+	count int               // connections
+	class int               // by count
+	node  node[source]      // in sources.classes
+	idle  []list[idleEntry] // connections without a call, by shard
 }
 
-// seat is where a connection stands among those of its source that have no call.
-type seat struct {
-	of    occupant
-	place place[seat] // in source.idle
+// idleEntry is the place of a connection among the idle ones of its source.
+type idleEntry struct {
+	conn idleConn
+	node node[idleEntry] // in source.idle
 }
 
-// occupant is a connection that has no call.
-type occupant interface {
-	restsSince() time.Duration
-	dismiss() // ends it, to make room for another
+// idleConn is a connection that has no call.
+type idleConn interface {
+	idleSince() time.Duration
+	evict() // ends it, to make room for another
 }
 
-// rests notes that a connection of a shard has no call.
-func (s *source) rests(seat *seat, of occupant, shard int) {
-	if s != nil && !seat.place.listed() {
-		seat.of = of
-		s.idle[shard].push(&seat.place, seat)
+// markIdle notes that a connection of a shard has no call.
+func (s *source) markIdle(entry *idleEntry, of idleConn, shard int) {
+	if s != nil && !entry.node.listed() {
+		entry.conn = of
+		s.idle[shard].push(&entry.node, entry)
 	}
 }
 
 // leave notes that it has one, or is gone.
-func (s *seat) leave() { s.place.leave() }
+func (s *idleEntry) leave() { s.node.leave() }
 
 // sources are those that have connections.
 //
@@ -80,22 +80,22 @@ func sourceKey(address string) netip.Prefix {
 	return p
 }
 
-// arrive counts a connection in, and returns how many its source has.
-func (s *sources) arrive(address string) (from *source, count int) {
+// add counts a connection in, and returns how many its source has.
+func (s *sources) add(address string) (from *source, count int) {
 	key := sourceKey(address)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	from = s.all[key]
 	if from == nil {
-		from = &source{key: key, idle: make([]list[seat], s.shards)}
+		from = &source{key: key, idle: make([]list[idleEntry], s.shards)}
 		s.all[key] = from
 	}
 	s.recount(from, 1)
 	return from, from.count
 }
 
-// depart counts a connection out.
-func (s *sources) depart(from *source) {
+// remove counts a connection out.
+func (s *sources) remove(from *source) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.recount(from, -1)
@@ -107,9 +107,9 @@ func (s *sources) depart(from *source) {
 func (s *sources) recount(from *source, n int) {
 	from.count += n
 	if class := bits.Len(uint(from.count)); class != from.class {
-		from.place.leave()
+		from.node.leave()
 		if from.class = class; class > 0 {
-			s.classes[class].push(&from.place, from)
+			s.classes[class].push(&from.node, from)
 		}
 	}
 }
@@ -127,47 +127,47 @@ func (s *sources) largest() *source {
 	return nil
 }
 
-// enters counts a caller's connection in, or returns nil if there is no room, or scarce,
+// countIn counts a caller's connection in, or returns nil if there is no room, or scarce,
 // no descriptor for it. Then the source with the most connections gives up the one that
 // has been without a call for longest. One source has at most seven times as many as it
 // leaves to others.
-func (r *Relay) enters(address string, scarce bool) *source {
-	from, count := r.sources.arrive(address)
+func (r *Relay) countIn(address string, scarce bool) *source {
+	from, count := r.sources.add(address)
 	left := r.mostConnections() - r.connections.Add(1)
 	greedy := from.key.IsValid() && int64(count) > (othersPart-1)*(left+1)
-	if left >= 0 && !greedy && !scarce || r.makesWay(from) {
+	if left >= 0 && !greedy && !scarce || r.evictIdle(from) {
 		return from
 	}
 	r.connections.Add(-1)
-	r.sources.depart(from)
+	r.sources.remove(from)
 	return nil
 }
 
-// leaves counts a caller's connection out.
-func (r *Relay) leaves(from *source) {
+// countOut counts a caller's connection out.
+func (r *Relay) countOut(from *source) {
 	r.connections.Add(-1)
 	if from != nil {
-		r.sources.depart(from)
+		r.sources.remove(from)
 	}
 }
 
-// makesWay ends an idle connection for a new one, and reports whether there was any: of
+// evictIdle ends an idle connection for a new one, and reports whether there was any: of
 // the largest source, or else of the new one's own, which it does not take at once.
-func (r *Relay) makesWay(from *source) bool {
-	if largest := r.sources.largest(); largest != from && r.dismissIdle(largest, r.now()) {
+func (r *Relay) evictIdle(from *source) bool {
+	if largest := r.sources.largest(); largest != from && r.evictOldest(largest, r.now()) {
 		return true
 	}
-	return r.dismissIdle(from, r.now()-ownPatience)
+	return r.evictOldest(from, r.now()-ownIdleTime)
 }
 
-// dismissIdle ends the connection of a source that has been idle for longest, if that
+// evictOldest ends the connection of a source that has been idle for longest, if that
 // is since before the given time.
-func (r *Relay) dismissIdle(from *source, before time.Duration) bool {
-	var where *stand
-	for i, st := range r.stands {
+func (r *Relay) evictOldest(from *source, before time.Duration) bool {
+	var where *shardState
+	for i, st := range r.shards {
 		st.do(func() {
-			if s := from.idle[i].first(); s != nil && s.of.restsSince() <= before {
-				where, before = st, s.of.restsSince()
+			if s := from.idle[i].first(); s != nil && s.conn.idleSince() <= before {
+				where, before = st, s.conn.idleSince()
 			}
 		})
 	}
@@ -178,32 +178,32 @@ func (r *Relay) dismissIdle(from *source, before time.Duration) bool {
 	where.do(func() {
 		if s := from.idle[where.number].first(); s != nil { // it may have begun a call meanwhile
 			dismissed = true
-			s.of.dismiss()
+			s.conn.evict()
 		}
 	})
 	return dismissed
 }
 
-// restsSince implements occupant.
-func (cc *callerConn) restsSince() time.Duration { return cc.life.quiet }
+// idleSince implements idleConn.
+func (cc *callerConn) idleSince() time.Duration { return cc.lifetime.quiet }
 
-// dismiss ends an idle connection at once, to make room: its caller learns by GOAWAY
+// evict ends an idle connection at once, to make room: its caller learns by GOAWAY
 // that no call was under way.
-func (cc *callerConn) dismiss() {
-	cc.st.partings[parting{ofCaller, partingRoom}]++
+func (cc *callerConn) evict() {
+	cc.st.disconnects[disconnect{ofCaller, reasonMakeRoom}]++
 	if conn := cc.link.Conn; conn.Greeted() {
 		conn.GoAway(conn.LastPeerStream(), h2.NoError, "")
 	}
-	cc.link.CloseFlushed(errDismissed)
+	cc.link.CloseFlushed(errEvicted)
 }
 
-// rests notes that the connection has no call, if that is so, but for such as are answered
+// markIdle notes that the connection has no call, if that is so, but for such as are answered
 // at the door.
-func (cc *callerConn) rests() {
-	if cc.link.Conn.Streams() == cc.atDoor && !cc.link.Closed() {
-		cc.source.rests(&cc.resting, cc, cc.st.number)
+func (cc *callerConn) markIdle() {
+	if cc.link.Conn.Streams() == cc.answeredHere && !cc.link.Closed() {
+		cc.source.markIdle(&cc.idle, cc, cc.st.number)
 	}
 }
 
-// stirs notes that it has one, or is gone.
-func (cc *callerConn) stirs() { cc.resting.leave() }
+// markBusy notes that it has one, or is gone.
+func (cc *callerConn) markBusy() { cc.idle.leave() }

@@ -42,7 +42,7 @@ func TestIdleConnectionsMakeRoom(t *testing.T) {
 		p.WantGoAway(http2.ErrCodeNo)
 		p.WantClosed()
 	}
-	if n := g.partedFor("make_room"); n != 4 {
+	if n := g.disconnectedFor("make_room"); n != 4 {
 		t.Errorf("%d connections made room, want 4", n)
 	}
 }
@@ -58,10 +58,10 @@ func (a addressed) RemoteAddr() net.Addr { return &net.TCPAddr{IP: net.ParseIP(a
 // pipeFrom connects a caller in memory; it reports whether the caller was let in.
 func (g *rig) pipeFrom(address string) (p *testkit.Peer, in bool) {
 	g.t.Helper()
-	before := g.partedFor("too_many")
+	before := g.disconnectedFor("too_many")
 	ours, theirs := net.Pipe()
 	g.ServeConn(addressed{ours, address})
-	if g.partedFor("too_many") > before {
+	if g.disconnectedFor("too_many") > before {
 		_ = theirs.Close()
 		return nil, false
 	}
@@ -91,13 +91,13 @@ func TestSourcesAreForgotten(t *testing.T) {
 	s.init(1)
 	for i := range 1000 {
 		address := fmt.Sprintf("10.0.%d.%d", i/250, i%250)
-		first, _ := s.arrive(address)
-		second, count := s.arrive(address)
+		first, _ := s.add(address)
+		second, count := s.add(address)
 		if first != second || count != 2 {
 			t.Fatalf("%s has %d connections, want 2", address, count)
 		}
-		s.depart(first)
-		s.depart(first)
+		s.remove(first)
+		s.remove(first)
 	}
 	if len(s.all) != 0 {
 		t.Errorf("%d sources are left", len(s.all))

@@ -32,7 +32,7 @@ const (
 //
 // Concurrency: guarded by the lock of its shard.
 type stallWatch struct {
-	st      *stand
+	st      *shardState
 	timer   shard.Timer
 	after   time.Duration // 0: never
 	stalled []failer      // scratch
@@ -52,7 +52,7 @@ type failer interface {
 	fail(why ending, now time.Duration)
 }
 
-func newStallWatch(st *stand, after time.Duration) *stallWatch {
+func newStallWatch(st *shardState, after time.Duration) *stallWatch {
 	w := &stallWatch{st: st, after: after}
 	w.timer.Owner = w
 	return w
@@ -173,7 +173,7 @@ func (c *call) awaitsCaller() bool {
 	switch {
 	case c.state != callRunning || !c.lease.Valid():
 		return false
-	case c.respSent < len(c.resp), c.near().unread():
+	case c.respSent < len(c.resp), c.localCall().unread():
 		return true
 	default:
 		return !c.reqEnd && c.reqSent == len(c.req)

@@ -39,7 +39,7 @@ type Stats struct {
 	// asked for a call.
 	Doors map[string]map[string]uint64
 
-	Partings Partings // connections that cabrank ended
+	Disconnects Disconnects // connections that cabrank ended
 
 	Connections int64 // of callers, now
 	Buffered    int64 // bytes in buffers that count against Options.BufferTotal, now

@@ -62,7 +62,7 @@ func (h *stress) closes() bool { return h.seed%3 == 2 }
 func (h *stress) run() {
 	var playing, local, rest sync.WaitGroup
 	var casts []*cast
-	for i, st := range h.g.stands {
+	for i, st := range h.g.shards {
 		c := newCast(h.on(st), h.mad.Load(), h.good)
 		casts = append(casts, c)
 		playing.Go(func() { h.play(c, h.script(uint64(i))) })
@@ -265,16 +265,16 @@ func (h *stress) calm() {
 
 // wantFreeListSane says that no call is twice among those for reuse, and that
 // each of them is as good as new.
-func wantFreeListSane(t testing.TB) func(*stand) {
+func wantFreeListSane(t testing.TB) func(*shardState) {
 	t.Helper()
-	return func(st *stand) {
+	return func(st *shardState) {
 		seen := map[*call]bool{}
 		for c := st.free; c != nil; c = c.nextFree {
 			if seen[c] {
 				t.Fatal("a call is twice in the free list")
 			}
 			seen[c] = true
-			if c.state != callNew || c.done || c.awaited || c.place.listed() || c.lease.Valid() || c.down.Open() || c.up.Open() ||
+			if c.state != callNew || c.done || c.awaited || c.node.listed() || c.lease.Valid() || c.down.Open() || c.up.Open() ||
 				c.clock.Set() || c.hold.Set() || c.hedge != nil || c.req != nil || c.resp != nil || c.caller != nil || c.via != nil {
 				t.Errorf("a call for reuse has a past: %+v", c)
 			}

@@ -77,7 +77,7 @@ func (g *rig) readLate(e *Endpoint, after time.Duration, write func(*http2.Frame
 	if err := write(http2.NewFramer(&sent, nil)); err != nil {
 		g.t.Fatal(err)
 	}
-	st := g.stands[0]
+	st := g.shards[0]
 	st.do(func() {
 		pass(after)
 		if err := st.upstreamOf(e.slots).conns[0].link.Conn.Feed(sent.Bytes(), st.Now()); err != nil {
@@ -89,7 +89,7 @@ func (g *rig) readLate(e *Endpoint, after time.Duration, write func(*http2.Frame
 // late takes deadlines as peers see them.
 func TestLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := &call{st: &stand{relay: &Relay{start: time.Now()}}, course: course{deadline: time.Second}}
+		c := &call{st: &shardState{relay: &Relay{start: time.Now()}}, callFields: callFields{deadline: time.Second}}
 		pass(time.Second - 2*clockSkew)
 		if c.late() {
 			t.Error("late before the deadline")

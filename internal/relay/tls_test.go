@@ -208,7 +208,7 @@ func TestClearOnAPortWithTLS(t *testing.T) {
 			t.Errorf("after %.10q: %q", sent, said)
 		}
 	}
-	if n := g.partedFor(partingClear); n != 2 {
+	if n := g.disconnectedFor(reasonNoTLS); n != 2 {
 		t.Errorf("%d are counted", n)
 	}
 	both := newRig(t, withHTTP1(t), option, func(o *Options) { o.ClearText = true })
@@ -219,7 +219,7 @@ func TestClearOnAPortWithTLS(t *testing.T) {
 		t.Errorf("%q", said)
 	}
 	both.caller().Close() // greets
-	if n := both.partedFor(partingClear); n != 0 {
+	if n := both.disconnectedFor(reasonNoTLS); n != 0 {
 		t.Errorf("%d are counted", n)
 	}
 }
@@ -320,9 +320,9 @@ func TestNamesOfCertificates(t *testing.T) {
 		o.Identity = func(*tls.ConnectionState) (string, error) { return "", errors.New("not let in") }
 	})
 	for _, name := range []string{"", "a", strings.Repeat("a", 256)} {
-		g.stands[0].do(func() {
-			w := g.stands[0].whoIs(Caller{Certificate: name})
-			fields, err := h2.DecodeFields(w.shown)
+		g.shards[0].do(func() {
+			id := g.shards[0].newCallerID(Caller{Certificate: name})
+			fields, err := h2.DecodeFields(id.fields)
 			if err != nil {
 				t.Error(err)
 			}
@@ -330,8 +330,8 @@ func TestNamesOfCertificates(t *testing.T) {
 			for _, f := range fields {
 				listed += len(f.Name) + len(f.Value) + 32
 			}
-			if w.lists != listed {
-				t.Errorf("%q: %d octets are counted, %d are added", name, w.lists, listed)
+			if id.listSize != listed {
+				t.Errorf("%q: %d octets are counted, %d are added", name, id.listSize, listed)
 			}
 		})
 	}
@@ -343,7 +343,7 @@ func TestNamesOfCertificates(t *testing.T) {
 	if n, err := conn.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
 		t.Errorf("%d bytes, %v", n, err)
 	}
-	if n := g.partedFor(partingHandshake); n != 1 {
+	if n := g.disconnectedFor(reasonTLS); n != 1 {
 		t.Errorf("%d are counted", n)
 	}
 }

@@ -63,93 +63,95 @@ func (p *Pass) allows(name string) bool {
 	return read == name || p.May(read)
 }
 
-// proof is a pass that a shard remembers.
-type proof struct {
+// cachedPass is a pass that a shard remembers.
+type cachedPass struct {
 	Pass
 	epoch uint64
 	until time.Duration
 	as    string // its identity, "": none
 }
 
-// gate is what a shard knows of those who call by tokens.
+// tokenCache is what a shard knows of those who call by tokens.
 //
 // Concurrency: guarded by the lock of its shard.
-type gate struct {
-	st         *stand
-	auth       Auth // nil: nobody is asked
-	young, old map[string]*proof
-	bytes      int // of young
-	checks     map[string]*check
-	ofSource   map[*source]int // of checks
+type tokenCache struct {
+	st          *shardState
+	auth        Auth // nil: nobody is asked
+	recent, old map[string]*cachedPass
+	bytes       int // of young
+	checks      map[string]*tokenCheck
+	ofSource    map[*source]int // of checks
 }
 
-// check is a look at one field outside of the lock, and the calls that wait for it.
-type check struct {
+// tokenCheck is a look at one field outside of the lock, and the calls that wait for it.
+type tokenCheck struct {
 	field  string
 	source *source
-	calls  []claimant
+	calls  []waitingCall
 	denied *readyAnswer // what its calls are told; nil: it is under way, or they may go on
 }
 
-// claimant is a call with the path that it asks for.
-type claimant struct {
+// waitingCall is a call with the path that it asks for.
+type waitingCall struct {
 	call *call
 	path string
 }
 
-func newGate(st *stand, auth Auth) gate {
-	return gate{
-		st: st, auth: auth, young: make(map[string]*proof), old: make(map[string]*proof),
-		checks: make(map[string]*check), ofSource: make(map[*source]int),
+func newTokenCache(st *shardState, auth Auth) tokenCache {
+	return tokenCache{
+		st: st, auth: auth, recent: make(map[string]*cachedPass), old: make(map[string]*cachedPass),
+		checks: make(map[string]*tokenCheck), ofSource: make(map[*source]int),
 	}
 }
 
-// asks reports whether calls of a connection need a token: who is in this process may have
+// needsToken reports whether calls of a connection need a token: who is in this process may have
 // been asked by its door.
-func (g *gate) asks(cc *callerConn) bool { return g.auth != nil && cc.fromNetwork() }
+func (t *tokenCache) needsToken(cc *callerConn) bool { return t.auth != nil && cc.fromNetwork() }
 
 // fromNetwork reports whether the calls of a connection come from others than this process.
-func (cc *callerConn) fromNetwork() bool { return cc.of == nil || !cc.of.asked }
+func (cc *callerConn) fromNetwork() bool {
+	return cc.localCaller == nil || !cc.localCaller.authenticated
+}
 
-// holds reports whether a pass counts still.
-func (g *gate) holds(p *proof) bool {
-	return p != nil && p.epoch == g.auth.Epoch() && g.st.Now() < p.until
+// valid reports whether a pass counts still.
+func (t *tokenCache) valid(p *cachedPass) bool {
+	return p != nil && p.epoch == t.auth.Epoch() && t.st.Now() < p.until
 }
 
 // find returns what is known of a field; nil: it has to be looked at.
-func (g *gate) find(field []byte) *proof {
-	p := g.young[string(field)]
+func (t *tokenCache) find(field []byte) *cachedPass {
+	p := t.recent[string(field)]
 	if p == nil {
-		if p = g.old[string(field)]; g.holds(p) {
-			g.keep(string(field), p)
+		if p = t.old[string(field)]; t.valid(p) {
+			t.remember(string(field), p)
 		}
 	}
-	if !g.holds(p) {
+	if !t.valid(p) {
 		return nil
 	}
 	return p
 }
 
-// keep remembers a field. Those that were not asked for while half of the room was
+// remember remembers a field. Those that were not asked for while half of the room was
 // filled are forgotten.
-func (g *gate) keep(field string, p *proof) {
-	if g.bytes += len(field) + passSize; g.bytes > maxPassBytes/2 {
-		g.old, g.young, g.bytes = g.young, make(map[string]*proof), len(field)+passSize
+func (t *tokenCache) remember(field string, p *cachedPass) {
+	if t.bytes += len(field) + passSize; t.bytes > maxPassBytes/2 {
+		t.old, t.recent, t.bytes = t.recent, make(map[string]*cachedPass), len(field)+passSize
 	}
-	g.young[field] = p
+	t.recent[field] = p
 }
 
-// shown returns what the token of a request has shown before; nil: it has to be looked at.
-func (cc *callerConn) shown(b *h2.Block) *proof {
+// cachedPass returns what the token of a request has shown before; nil: it has to be looked at.
+func (cc *callerConn) cachedPass(b *h2.Block) *cachedPass {
 	w, _ := b.Watched(cc.st.conf.fieldToken)
 	if w.Count > 1 || len(w.Value) > maxAuthorization {
 		return nil
 	}
-	return cc.st.gate.find(w.Value)
+	return cc.st.tokens.find(w.Value)
 }
 
-// prove has the call wait until its token was looked at.
-func (c *call) prove(b *h2.Block, now time.Duration) {
+// checkToken has the call wait until its token was looked at.
+func (c *call) checkToken(b *h2.Block, now time.Duration) {
 	w, _ := b.Watched(c.st.conf.fieldToken)
 	path, _ := b.Watched(fieldPath)
 	switch {
@@ -163,58 +165,58 @@ func (c *call) prove(b *h2.Block, now time.Duration) {
 		c.fail(endedBuffer, now)
 		return
 	}
-	k := c.st.gate.checkOf(w.Value, c.caller.from())
+	k := c.st.tokens.checkOf(w.Value, c.caller.callSource())
 	if k == nil {
 		c.fail(endedChecks, now)
 		return
 	}
-	k.calls = append(k.calls, claimant{c, string(nameOf(path.Value))})
+	k.calls = append(k.calls, waitingCall{c, string(nameOf(path.Value))})
 	c.check, c.state = k, callGathering
 	c.count()
 	c.setClock(now)
 }
 
-// from returns where the calls of a connection come from.
-func (cc *callerConn) from() *source {
-	if cc.of != nil {
-		return cc.of.source
+// callSource returns where the calls of a connection come from.
+func (cc *callerConn) callSource() *source {
+	if cc.localCaller != nil {
+		return cc.localCaller.source
 	}
 	return cc.source
 }
 
 // deny answers a call whose token counts for nothing.
 func (c *call) deny(why error, now time.Duration) {
-	c.check = &check{denied: deniedBecause(why)}
+	c.check = &tokenCheck{denied: deniedBecause(why)}
 	c.fail(endedToken, now)
 }
 
 // checkOf returns the look at a field that is under way, or begins one; nil: there are too
 // many.
-func (g *gate) checkOf(field []byte, from *source) *check {
-	k := g.checks[string(field)]
+func (t *tokenCache) checkOf(field []byte, from *source) *tokenCheck {
+	k := t.checks[string(field)]
 	if k != nil {
 		return k
 	}
-	if len(g.checks) >= maxChecks || g.ofSource[from] >= maxChecksOf {
+	if len(t.checks) >= maxChecks || t.ofSource[from] >= maxChecksOf {
 		return nil
 	}
-	k = &check{field: string(field), source: from}
-	g.checks[k.field] = k
-	g.ofSource[from]++
-	go g.look(k) // ends when Verify does: nobody waits for it but the calls
+	k = &tokenCheck{field: string(field), source: from}
+	t.checks[k.field] = k
+	t.ofSource[from]++
+	go t.verify(k) // ends when Verify does: nobody waits for it but the calls
 	return k
 }
 
-// look looks at a field, and sends the calls on their way that have waited for it.
-func (g *gate) look(k *check) {
-	epoch := g.auth.Epoch()
-	shown, err := g.auth.Verify(k.field)
-	g.st.do(func() {
-		delete(g.checks, k.field)
-		if g.ofSource[k.source]--; g.ofSource[k.source] == 0 {
-			delete(g.ofSource, k.source)
+// verify looks at a field, and sends the calls on their way that have waited for it.
+func (t *tokenCache) verify(k *tokenCheck) {
+	epoch := t.auth.Epoch()
+	shown, err := t.auth.Verify(k.field)
+	t.st.do(func() {
+		delete(t.checks, k.field)
+		if t.ofSource[k.source]--; t.ofSource[k.source] == 0 {
+			delete(t.ofSource, k.source)
 		}
-		now := g.st.Now()
+		now := t.st.Now()
 		if err != nil {
 			k.denied = deniedBecause(err)
 			for one, more := k.next(); more; one, more = k.next() {
@@ -222,23 +224,23 @@ func (g *gate) look(k *check) {
 			}
 			return
 		}
-		p := &proof{Pass: shown, epoch: epoch, until: now + maxPassTime}
+		p := &cachedPass{Pass: shown, epoch: epoch, until: now + maxPassTime}
 		if shown.User != "" {
 			p.as = TokenIdentity(shown.User)
 		}
 		if !shown.Until.IsZero() {
 			p.until = min(p.until, now+time.Until(shown.Until))
 		}
-		g.keep(k.field, p)
+		t.remember(k.field, p)
 		for one, more := k.next(); more; one, more = k.next() {
-			one.call.proven(p, one.path, now)
+			one.call.tokenPassed(p, one.path, now)
 		}
 	})
 }
 
 // next takes one of the calls out of those that wait: what becomes of it may have others
 // leave, which are not waited for then.
-func (k *check) next() (one claimant, more bool) {
+func (k *tokenCheck) next() (one waitingCall, more bool) {
 	if len(k.calls) == 0 {
 		return one, false
 	}
@@ -246,21 +248,21 @@ func (k *check) next() (one claimant, more bool) {
 	return one, true
 }
 
-// proven sends a call on whose token was looked at.
-func (c *call) proven(p *proof, path string, now time.Duration) {
+// tokenPassed sends a call on whose token was looked at.
+func (c *call) tokenPassed(p *cachedPass, path string, now time.Duration) {
 	c.check = nil
-	c.waitsNoMore()
+	c.leaveWaiting()
 	c.state = callNew
-	c.who = c.caller.with(p, c.who)
-	c.form.belongsTo(c.caller, c.who, path)
-	c.form.pass, c.form.barred = p, !p.allows(path)
+	c.callerID = c.caller.withPass(p, c.callerID)
+	c.head.setCaller(c.caller, c.callerID, path)
+	c.head.pass, c.head.notAllowed = p, !p.allows(path)
 	st, cc := c.st, c.caller
 	c.admit(now) // it may be over then
 	st.shed(cc, now)
 }
 
-// forsake takes the call from those that wait for a look at their token.
-func (c *call) forsake() {
+// leaveCheck takes the call from those that wait for a look at their token.
+func (c *call) leaveCheck() {
 	if c.check == nil {
 		return
 	}
@@ -273,30 +275,30 @@ func (c *call) forsake() {
 	}
 }
 
-// with returns whose the calls are of a caller that has shown a pass.
-func (cc *callerConn) with(p *proof, w *who) *who {
+// withPass returns whose the calls are of a caller that has shown a pass.
+func (cc *callerConn) withPass(p *cachedPass, id *callerID) *callerID {
 	if p == nil || p.as == "" {
-		return w
+		return id
 	}
-	c := w.Caller
+	c := id.Caller
 	c.Identity = p.as
-	return cc.st.known(c)
+	return cc.st.callerIDOf(c)
 }
 
-// belongsTo makes a form that nobody shares one of another caller, at the same address.
-func (f *form) belongsTo(cc *callerConn, w *who, path string) {
-	if f.who == w {
+// setCaller changes the caller of a head that no other call shares; the address stays.
+func (h *requestHead) setCaller(cc *callerConn, id *callerID, path string) {
+	if h.callerID == id {
 		return
 	}
-	head := f.head[:len(f.head)-len(f.who.shown)]
-	f.list += w.lists - f.who.lists
-	f.who = w
-	if f.key != nil && cc.st.conf.naming.By == ByPeer {
-		cc.st.keys.drop(f.key)
-		cc.setKey(w.key, w.text)
-		f.key = cc.key
-		f.key.refs++
-		f.lane = cc.st.relay.laneOf([]byte(path), f.key)
+	head := h.block[:len(h.block)-len(h.callerID.fields)]
+	h.listSize += id.listSize - h.callerID.listSize
+	h.callerID = id
+	if h.key != nil && cc.st.conf.naming.By == ByPeer {
+		cc.st.keys.drop(h.key)
+		cc.setKey(id.key, id.text)
+		h.key = cc.key
+		h.key.refs++
+		h.lane = cc.st.relay.laneOf([]byte(path), h.key)
 	}
-	f.head = cc.st.Pool().Append(head, w.shown)
+	h.block = cc.st.Pool().Append(head, id.fields)
 }

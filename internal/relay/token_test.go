@@ -55,17 +55,17 @@ func withTokens(a *tokens) func(*Options) { return func(o *Options) { o.Auth = a
 // What is remembered is bounded in bytes, and what is in use stays.
 func TestKnownTokensAreBounded(t *testing.T) {
 	g := newRig(t, withTokens(&tokens{}))
-	st := g.stands[0]
+	st := g.shards[0]
 	st.do(func() {
-		p := &proof{until: st.Now() + time.Hour}
-		st.gate.keep("used", p)
+		p := &cachedPass{until: st.Now() + time.Hour}
+		st.tokens.remember("used", p)
 		for i := range 100_000 {
-			st.gate.keep(fmt.Sprint(i), p)
-			if st.gate.find([]byte("used")) == nil {
+			st.tokens.remember(fmt.Sprint(i), p)
+			if st.tokens.find([]byte("used")) == nil {
 				t.Fatalf("it is forgotten after %d", i)
 			}
 		}
-		if n := len(st.gate.young) + len(st.gate.old); n*passSize > maxPassBytes {
+		if n := len(st.tokens.recent) + len(st.tokens.old); n*passSize > maxPassBytes {
 			t.Errorf("%d are remembered", n)
 		}
 	})

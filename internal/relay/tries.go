@@ -27,7 +27,7 @@ func readTries(value []byte) int {
 
 // triesField encodes the field for an attempt with so many before it, those of
 // the caller included.
-func (st *stand) triesField(n int) []byte {
+func (st *shardState) triesField(n int) []byte {
 	value := strconv.AppendInt(st.digits[:0], int64(n), 10)
 	st.tries = h2.AppendFieldBytes(st.tries[:0], triesName, value)
 	return st.tries
@@ -37,12 +37,12 @@ func (st *stand) triesField(n int) []byte {
 // block is that of the first but for grpc-timeout, which goes to at, and the
 // number of attempts before it.
 func (a *attempt) openAgain(conn *h2.Conn, end bool, timeout []byte, at int) {
-	f := a.call.form
-	head, from, to := f.head, f.triesAt, f.triesEnd
+	h := a.call.head
+	head, from, to := h.block, h.triesAt, h.triesEnd
 	if from < 0 {
 		from, to = len(head), len(head)
 	}
-	tries := a.call.st.triesField(f.tries + a.previous)
+	tries := a.call.st.triesField(h.tries + a.previous)
 	if at <= from {
 		conn.Open(&a.up, end, head[:at], timeout, head[at:from], tries, head[to:])
 		return

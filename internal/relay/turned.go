@@ -36,24 +36,24 @@ func (c *call) turnedAway(now time.Duration) {
 			c.fail(endedBroken, now)
 			return
 		}
-		if c.turned > quickMoves && !c.aside {
-			c.rest(now)
+		if c.turned > quickMoves && !c.reflection {
+			c.pauseBeforeMove(now)
 			return
 		}
 	}
-	c.again(rank.NotSent, now)
+	c.requeue(rank.NotSent, now)
 }
 
-// rest has the call wait before it moves, twice as long each time.
-func (c *call) rest(now time.Duration) {
+// pauseBeforeMove has the call wait before it moves, twice as long each time.
+func (c *call) pauseBeforeMove(now time.Duration) {
 	c.st.stats.moved++
 	c.handBack(rank.NotSent, now)
-	c.resting = true
-	c.pauseUntil(now+spread(restAfter(c.turned), 0.2, c.st.relay.settings().Random()), now)
+	c.pausedUnseen = true
+	c.pauseUntil(now+spread(movePause(c.turned), 0.2, c.st.relay.settings().Random()), now)
 }
 
-// restAfter is how long a call rests that was turned away n times, more than
+// movePause is how long a call rests that was turned away n times, more than
 // quickMoves and no more than maxRefusals.
-func restAfter(n int) time.Duration {
+func movePause(n int) time.Duration {
 	return min(minDialPause<<(n-quickMoves-1), maxDialPause)
 }

@@ -15,7 +15,7 @@ func TestTurningAwayIsSuspect(t *testing.T) {
 	g.Up(e, "none", "")
 	const s, ms = time.Second, time.Millisecond
 	turn := func(shard int, at ...time.Duration) {
-		st := g.stands[shard]
+		st := g.shards[shard]
 		for _, now := range at {
 			st.do(func() { st.upstreams[0].turnsAway(now) })
 		}
@@ -32,7 +32,7 @@ func TestTurningAwayIsSuspect(t *testing.T) {
 	want("for a second", 1, true)
 	turn(0, 3*s, 4*s)
 	want("for three", 3, true)
-	g.stands[1].do(func() { g.stands[1].upstreams[0].touch(5 * s) })
+	g.shards[1].do(func() { g.shards[1].upstreams[0].touch(5 * s) })
 	want("another shard has had an answer", 3, false)
 	turn(0, 6*s, 6*s+ms, 6*s+2*ms, 6*s+999*ms)
 	want("that was an end", 3, false)
@@ -50,7 +50,7 @@ func TestTurningAwayIsSuspect(t *testing.T) {
 func TestTurnedAwayCallsRest(t *testing.T) {
 	var all time.Duration
 	for n := quickMoves + 1; n <= maxRefusals; n++ {
-		all += restAfter(n)
+		all += movePause(n)
 	}
 	if least := all * 8 / 10; least < health.TurnedFor || all > 3*time.Second {
 		t.Errorf("all waits together are %v", all)

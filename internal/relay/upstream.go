@@ -18,22 +18,22 @@ import (
 const dialTimeout = 5 * time.Second
 
 var (
-	errDrained   = errors.New("connection drained")
-	errDismissed = errors.New("connection idle, and another wants its place")
-	errRetired   = errors.New("upstream connection retired")
+	errDrained = errors.New("connection drained")
+	errEvicted = errors.New("connection idle, and another wants its place")
+	errRetired = errors.New("upstream connection retired")
 )
 
 // upstream is one endpoint as seen from one shard: the connection that new
 // calls use, and older ones that finish theirs.
 type upstream struct {
-	st       *stand
+	st       *shardState
 	endpoint *Endpoint
 	network  string
 	address  string
 	conns    []*upstreamConn
 	dials    backOff
 	turned   health.Turned
-	silence
+	upstreamActivity
 	served  uint64        // calls that have ended there
 	cuts    uint64        // of them answered `cabrank: worker draining`
 	cutOff  bool          // its calls were taken away and it gets none, see Relay.Cut
@@ -45,7 +45,7 @@ type upstream struct {
 type upstreamConn struct {
 	upstream *upstream
 	link     *shard.Link
-	asking
+	connActivity
 	retired    bool // no new streams for ever; ends with its last one
 	resting    bool // the same until it is woken, R14
 	resets     resetBudget
@@ -57,7 +57,7 @@ type upstreamConn struct {
 
 // upstreamOf returns what this shard has of an endpoint. It outlives RemoveEndpoint
 // for as long as a call refers to it.
-func (st *stand) upstreamOf(e *rank.Endpoint) *upstream {
+func (st *shardState) upstreamOf(e *rank.Endpoint) *upstream {
 	return e.Owner().(*Endpoint).upstreams[st.number]
 }
 
@@ -74,7 +74,7 @@ func (u *upstream) conn(now time.Duration) *h2.Conn {
 			return uc.link.Conn
 		}
 	}
-	if uc := u.woken(now); uc != nil {
+	if uc := u.reuseResting(now); uc != nil {
 		return uc.link.Conn
 	}
 	if u.network == "" || u.dials.waits(now) || u.st.relay.closing.Load() {
@@ -149,7 +149,7 @@ func (uc *upstreamConn) streamEnded() {
 // Broken is told that the worker broke a rule of the whole connection. What it
 // has not seen moves, the rest has got a bad answer.
 func (uc *upstreamConn) Broken(_ *shard.Link, why *h2.ConnError) {
-	uc.upstream.st.parted(ofWorker, uc.upstream.endpoint.name, why)
+	uc.upstream.st.noteBreach(ofWorker, uc.upstream.endpoint.name, why)
 	uc.retired = true
 	conn, now := uc.link.Conn, uc.upstream.st.Now()
 	var open []*attempt
@@ -158,9 +158,9 @@ func (uc *upstreamConn) Broken(_ *shard.Link, why *h2.ConnError) {
 		switch {
 		case conn.Unsend(&a.up):
 			a.workerLost(false, now)
-		case a.unheard:
-			a.endUnheard(rank.Failed, now)
-		case !a.loses(rank.Failed, now):
+		case a.detached:
+			a.endDetached(rank.Failed, now)
+		case !a.failInRace(rank.Failed, now):
 			a.call.fail(endedBroken, now)
 		}
 	}

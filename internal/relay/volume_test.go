@@ -65,7 +65,7 @@ func TestCostlyBytesWaitTheirTurn(t *testing.T) {
 	}
 	testkit.Eventually(t, soon, "the connections", func() bool { return g.connections.Load() == attackers+1 })
 	sent := 0
-	g.stands[0].do(func() { // nothing is read meanwhile
+	g.shards[0].do(func() { // nothing is read meanwhile
 		for _, nc := range all {
 			_ = nc.SetWriteDeadline(time.Now().Add(100 * time.Millisecond))
 			n, _ := nc.Write(script) // as much as the system takes
@@ -82,7 +82,7 @@ func TestCostlyBytesWaitTheirTurn(t *testing.T) {
 
 // callsOpened is how many streams all callers have opened.
 func (g *rig) callsOpened() (n int) {
-	g.each(func(st *stand) {
+	g.each(func(st *shardState) {
 		for cc := range st.callers {
 			n += int(cc.link.Conn.LastPeerStream()+1) / 2
 		}

@@ -22,8 +22,8 @@ func TestNamesOfCallers(t *testing.T) {
 		"": {}, "192.0.2.1": {Address: "192.0.2.1"}, "alice": {Identity: "alice"},
 		"alice at 192.0.2.1": {Address: "192.0.2.1", Identity: "alice"},
 	} {
-		if w := (&who{Caller: c}); w.String() != want {
-			t.Errorf("%+v is named %q", c, w)
+		if id := (&callerID{Caller: c}); id.String() != want {
+			t.Errorf("%+v is named %q", c, id)
 		}
 	}
 }

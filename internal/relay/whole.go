@@ -9,17 +9,17 @@ const messageTime = time.Second
 // trailersTime is how long it waits for the worker's own trailers behind that.
 const trailersTime = 20 * time.Millisecond
 
-// endWhole ends a call with an answer of cabrank's own, but not in the middle of a
+// endAfterMessage ends a call with an answer of cabrank's own, but not in the middle of a
 // message: what the caller has a part of comes to its end first, if it does so
 // within messageTime. A caller takes trailers behind half a message for a fault of
 // the protocol, and never looks at what they say (R13).
-func (c *call) endWhole(why ending, now time.Duration) {
+func (c *call) endAfterMessage(why ending, now time.Duration) {
 	if c.state != callRunning || !c.inMessage() {
 		c.fail(why, now)
 		return
 	}
-	if c.partAt == 0 {
-		c.partAs, c.partAt = why, now+messageTime
+	if c.endAt == 0 {
+		c.endReason, c.endAt = why, now+messageTime
 		c.setClock(now)
 	}
 }
@@ -30,9 +30,9 @@ func (c *call) messagePassed(more bool, now time.Duration) {
 	switch {
 	case c.inMessage():
 	case more:
-		c.fail(c.partAs, now)
+		c.fail(c.endReason, now)
 	default:
-		c.partAt = min(c.partAt, now+trailersTime)
+		c.endAt = min(c.endAt, now+trailersTime)
 		c.setClock(now)
 	}
 }
@@ -41,9 +41,9 @@ func (c *call) messagePassed(more bool, now time.Duration) {
 // whose end has not come here.
 func (c *call) inMessage() bool { return c.boundary.Begun() > len(c.resp)-c.respSent }
 
-// dropPart gives up the beginning of a message whose end will not come, if the
+// dropPartialMessage gives up the beginning of a message whose end will not come, if the
 // caller has seen nothing of it.
-func (c *call) dropPart() {
+func (c *call) dropPartialMessage() {
 	part := c.boundary.Begun()
 	if part == 0 || c.inMessage() {
 		return
@@ -60,7 +60,7 @@ func (c *call) dropPart() {
 // its deadline or by not reading.
 func keepsAnswer(why ending) bool {
 	switch why {
-	case endedDeadline, endedAsideIdle, endedStalled:
+	case endedDeadline, endedReflectionIdle, endedStalled:
 		return false
 	default:
 		return true

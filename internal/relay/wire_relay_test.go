@@ -193,7 +193,7 @@ func (w *wire) acts(args []string) map[string]func() {
 			w.auth.stop = make(chan struct{})
 		},
 		"shed": func() { // a call that has been to the rank
-			g.stands[0].do(func() { g.stands[0].someWaiting().fail(endedBuffer, g.stands[0].Now()) })
+			g.shards[0].do(func() { g.shards[0].someWaiting().fail(endedBuffer, g.shards[0].Now()) })
 		},
 		"hurry":   func() { close(w.hurry) },
 		"drained": func() { w.drained() },
@@ -213,7 +213,7 @@ func (w *wire) checks(args []string) map[string]func() {
 		"serving":  func() { w.texts([]string{fmt.Sprint(g.Serving())}, args) },
 		"timers": func() { // of callers' connections, and of those who look at calls that stall
 			n := 0
-			g.each(func(st *stand) {
+			g.each(func(st *shardState) {
 				for cc := range st.callers {
 					n += map[bool]int{true: 1}[cc.timer.Set()]
 				}
@@ -221,7 +221,7 @@ func (w *wire) checks(args []string) map[string]func() {
 			})
 			w.same("timers", int64(n), number())
 		},
-		"asides": func() { w.same("places aside", int64(g.asides.Load()), number()) },
+		"asides": func() { w.same("places aside", int64(g.reflections.Load()), number()) },
 		"methods": func() {
 			var names []string
 			for _, m := range stats.Methods {
@@ -234,7 +234,7 @@ func (w *wire) checks(args []string) map[string]func() {
 		"held":      func() { g.wantHeld(int(number())) }, // bytes that wait for callers, beside HEADERS
 		"counted":   func() { w.counters(stats.Refusals, args, false) },
 		"doors":     func() { w.counters(callsOf(stats.Doors), args, true) },
-		"partings":  func() { w.counters(stats.Partings["caller"], args, false) },
+		"partings":  func() { w.counters(stats.Disconnects["caller"], args, false) },
 		"decisions": func() { w.counters(g.rank.Decisions(), args, false) },
 		"retries":   func() { w.counters(stats.Retries, args, true) },
 		"denied":    func() { w.counters(stats.RetriesDenied, args, true) },

@@ -329,8 +329,8 @@ func wireConstants() map[string]int64 {
 		"max": lastID, "connWindow": connWindow, "enoughAnswers": enoughAnswers, "maxResets": maxResets, "maxComplaints": maxComplaints,
 		"gatherFor": int64(gatherFor), "holdBriefly": int64(holdBriefly), "quietAfter": int64(quietAfter), "enoughRuns": enoughRuns, "maxMethods": maxMethods, "maxUnproven": maxUnproven, "maxChecksOf": maxChecksOf,
 		"maxKeepAlive": int64(maxKeepAlive), "maxAdded": int64(maxAdded), "largeLists": int64(h2.CallerAllowances()[h2.LargeList].Burst), "gatherLonger": int64(gatherLonger), "holdFor": int64(holdFor), "firstBackOff": int64(firstBackOff),
-		"messageTime": int64(messageTime), "trailersTime": int64(trailersTime), "unheardFor": int64(unheardFor), "dialTimeout": int64(dialTimeout),
+		"messageTime": int64(messageTime), "trailersTime": int64(trailersTime), "unheardFor": int64(maxDetached), "dialTimeout": int64(dialTimeout),
 		"absentAfter": int64(absentAfter), "keepAliveAnswer": int64(keepAliveAnswer), "finalGoAway": int64(finalGoAway),
-		"stallEvery": int64(stallEvery), "minKeyIdle": int64(minKeyIdle), "ownPatience": int64(ownPatience), "maxPassTime": int64(maxPassTime), "outputHigh": outputHigh, "waitingSize": waitingSize,
+		"stallEvery": int64(stallEvery), "minKeyIdle": int64(minKeyIdle), "ownPatience": int64(ownIdleTime), "maxPassTime": int64(maxPassTime), "outputHigh": outputHigh, "waitingSize": waitingSize,
 	}
 }

@@ -38,7 +38,7 @@ func TestMetricsAreDocumented(t *testing.T) {
 			names = append(names, reason)
 		}
 	}
-	for reason := range house.Stats().Partings["caller"] {
+	for reason := range house.Stats().Disconnects["caller"] {
 		names = append(names, reason)
 	}
 	for decision := range house.Decisions() {

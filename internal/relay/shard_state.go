@@ -94,94 +94,94 @@ func newConfigs(o Options, n *naming) *configs {
 	return c
 }
 
-// stand is the relay's part of one shard: its callers, its upstream
+// shardState is the relay's part of one shard: its callers, its upstream
 // connections, its calls.
 //
 // Concurrency: guarded by the shard's lock.
-type stand struct {
+type shardState struct {
 	*shard.Shard
 	relay *Relay
 	conf  *configs
 
-	callers       map[*callerConn]struct{}
-	people        map[Caller]*who     // who calls by way of a proxy, see known
-	guests        map[*Guest]struct{} // of callers who do not speak HTTP/2
-	restingGuests list[Guest]         // those without a request
-	takenGuests   int                 // those that were taken over
-	number        int                 // in Relay.stands and in Endpoint.upstreams
-	upstreams     []*upstream         // of endpoints that are not removed, in no order
-	watches       map[*call]struct{}
-	hoard         hoard
-	gate          gate
-	free          *call // ready for their next use
-	freeCount     int
-	made          int // calls that there are, those included
-	freeForms     *form
-	freeFormCount int
-	freeAttempts  []*attempt
-	methods       map[string]*method // found or made by this shard before
-	keys          keyring
-	stats         statsTable
-	partings      partings
-	grants        []rank.Notice // scratch
-	scratch       []byte
-	access        Access // scratch, as the next
-	accessPath    []byte
-	tries         []byte   // scratch
-	digits        [16]byte // scratch for a number; on the stack it would escape
-	replay        int64    // bytes kept for replays, R3
-	replayTotal   int64
-	stalls        *stallWatch
-	absents       *absentWatch
-	crowdedNext   time.Duration // when the log may tell of a full connection again
-	noThreadNext  time.Duration // when a refusal for want of a thread may have another line
-	calls         int           // that hold up a drain
-	uncounted     uint64        // calls that the retry budget does not know of yet
-	budgeted      bool          // it wants to know
-	draining      bool
+	callers        map[*callerConn]struct{}
+	callerIDs      map[Caller]*callerID // who calls by way of a proxy, see callerIDOf
+	guests         map[*Guest]struct{}  // of callers who do not speak HTTP/2
+	idleGuests     list[Guest]          // those without a request
+	hijackedGuests int                  // those that were taken over
+	number         int                  // in Relay.shards and in Endpoint.upstreams
+	upstreams      []*upstream          // of endpoints that are not removed, in no order
+	watches        map[*call]struct{}
+	sheddable      sheddable
+	tokens         tokenCache
+	free           *call // ready for their next use
+	freeCount      int
+	made           int // calls that there are, those included
+	freeHeads      *requestHead
+	freeHeadCount  int
+	freeAttempts   []*attempt
+	methods        map[string]*method // found or made by this shard before
+	keys           keyring
+	stats          statsTable
+	disconnects    disconnects
+	grants         []rank.Notice // scratch
+	scratch        []byte
+	access         Access // scratch, as the next
+	accessPath     []byte
+	tries          []byte   // scratch
+	digits         [16]byte // scratch for a number; on the stack it would escape
+	replay         int64    // bytes kept for replays, R3
+	replayTotal    int64
+	stalls         *stallWatch
+	absents        *absentWatch
+	crowdedNext    time.Duration // when the log may tell of a full connection again
+	noThreadNext   time.Duration // when a refusal for want of a thread may have another line
+	calls          int           // that hold up a drain
+	uncounted      uint64        // calls that the retry budget does not know of yet
+	budgeted       bool          // it wants to know
+	draining       bool
 }
 
-// maxFree bounds the calls, forms and attempts that a shard keeps for their next use.
+// maxFree bounds the calls, request heads and attempts that a shard keeps for their next use.
 // Calls beyond that many count against the budget.
 const maxFree = 1024
 
-func newStand(r *Relay, s *shard.Shard) *stand {
+func newShardState(r *Relay, s *shard.Shard) *shardState {
 	o := r.settings()
-	st := &stand{
-		Shard: s, relay: r, conf: o.conf, number: len(r.stands),
+	st := &shardState{
+		Shard: s, relay: r, conf: o.conf, number: len(r.shards),
 		callers:     make(map[*callerConn]struct{}),
-		people:      make(map[Caller]*who),
+		callerIDs:   make(map[Caller]*callerID),
 		guests:      make(map[*Guest]struct{}),
 		watches:     make(map[*call]struct{}),
 		methods:     make(map[string]*method),
 		stats:       newStatsTable(),
-		partings:    make(partings),
+		disconnects: make(disconnects),
 		replayTotal: o.ReplayTotal / int64(o.Shards),
 		budgeted:    len(o.policies) > 0,
 	}
 	st.stalls = newStallWatch(st, o.StallTimeout)
 	st.absents = newAbsentWatch(st)
-	st.gate = newGate(st, o.Auth)
+	st.tokens = newTokenCache(st, o.Auth)
 	st.keys.init(st)
 	return st
 }
 
-// do runs f under the lock of the stand's shard.
-func (st *stand) do(f func()) {
+// do runs f under the lock of the shard.
+func (st *shardState) do(f func()) {
 	st.Lock()
 	defer st.Unlock()
 	f()
 }
 
-// each runs f for every stand in turn, under its lock.
-func (r *Relay) each(f func(*stand)) {
-	for _, st := range r.stands {
+// each runs f for every shard in turn, under its lock.
+func (r *Relay) each(f func(*shardState)) {
+	for _, st := range r.shards {
 		st.do(func() { f(st) })
 	}
 }
 
 // newCall returns a call in its initial state.
-func (st *stand) newCall(caller *callerConn, w *who) *call {
+func (st *shardState) newCall(caller *callerConn, id *callerID) *call {
 	c := st.free
 	if c == nil {
 		c = st.makeCall()
@@ -189,19 +189,19 @@ func (st *stand) newCall(caller *callerConn, w *who) *call {
 		st.free, c.nextFree = c.nextFree, nil
 		st.freeCount--
 	}
-	c.caller, c.who, c.started = caller, w, st.Now()
+	c.caller, c.callerID, c.started = caller, id, st.Now()
 	st.calls++
-	if caller.away {
+	if caller.overNetwork {
 		st.absents.wind(st.Now())
 	}
 	return c
 }
 
 // makeCall returns a call that none is there for to be used again.
-func (st *stand) makeCall() *call {
+func (st *shardState) makeCall() *call {
 	c := &call{st: st}
 	c.down.Owner, c.clock.Owner = c, c
-	c.belongTo(c)
+	c.bindTo(c)
 	if st.made++; st.made > maxFree {
 		st.relay.budget.Add(callSize)
 	}
@@ -209,7 +209,7 @@ func (st *stand) makeCall() *call {
 }
 
 // callFinished counts a call out of those that a drain waits for.
-func (st *stand) callFinished() {
+func (st *shardState) callFinished() {
 	if st.calls--; st.calls > 0 || !st.draining {
 		return
 	}
@@ -221,7 +221,7 @@ func (st *stand) callFinished() {
 
 // recycle takes back a call of which nothing is left: streams closed, lease
 // released, no grant on its way.
-func (st *stand) recycle(c *call) {
+func (st *shardState) recycle(c *call) {
 	c.reset()
 	if st.freeCount < maxFree {
 		c.nextFree, st.free = st.free, c

@@ -8,18 +8,18 @@ import (
 	"github.com/cabrank/cabrank/internal/rank"
 )
 
-// With on_cancel: finish a worker is not told that its caller has gone (R5). It
+// With on_cancel: finish a worker does not learn that its caller has gone (R5). It
 // answers nobody: what it says is read, so that it comes to its end, and dropped.
 // The call stays in memory for its slot, that is all.
 
-// unheardFor bounds for how long a worker may go on so, as long as a ghost may be
+// maxDetached bounds for how long a worker may go on so, as long as a ghost may be
 // held. Then it is told.
-const unheardFor = 30 * time.Second
+const maxDetached = 30 * time.Second
 
 // onCancel returns what becomes of the call's slot if it is cancelled: what the
 // method's rule says, or what holds for all.
 func (c *call) onCancel() rank.OnCancel {
-	if p := c.form.policy; p != nil && p.onCancel != 0 {
+	if p := c.head.policy; p != nil && p.onCancel != 0 {
 		return p.onCancel
 	}
 	return c.st.relay.settings().OnCancel
@@ -40,26 +40,26 @@ func (c *call) finishes() bool {
 	return c.ticket.Request.OnCancel == rank.Finish
 }
 
-// goUnheard leaves the worker alone with the call.
-func (c *call) goUnheard(now time.Duration) {
+// detach leaves the worker alone with the call.
+func (c *call) detach(now time.Duration) {
 	pool := c.st.Pool()
 	pool.Put(c.held)
-	c.held, c.holding, c.unheard = nil, false, true
+	c.held, c.holding, c.detached = nil, false, true
 	c.commit() // nothing is kept for another attempt
 	c.st.relay.rank.Unheard(c.lease)
-	c.st.SetTimer(&c.hold, now+unheardFor)
+	c.st.SetTimer(&c.hold, now+maxDetached)
 }
 
-// heardAgain ends that, for a call that is to end otherwise.
-func (c *call) heardAgain() {
-	if c.unheard {
-		c.unheard = false
+// reattach ends that, for a call that is to end otherwise.
+func (c *call) reattach() {
+	if c.detached {
+		c.detached = false
 		c.st.StopTimer(&c.hold)
 	}
 }
 
 // dropAnswer frees what waits for a caller that has gone. A worker that goes on
-// gets its credit back: it would stand still without.
+// gets its credit back: it would stop without.
 func (c *call) dropAnswer() {
 	c.creditWorker(len(c.resp) - c.respSent)
 	c.st.Pool().Put(c.resp)
@@ -67,12 +67,12 @@ func (c *call) dropAnswer() {
 	c.count()
 }
 
-// unheardHeaders takes a header block that nobody waits for.
-func (a *attempt) unheardHeaders(b *h2.Block, end bool, now time.Duration) {
+// detachedHeaders takes a header block that nobody waits for.
+func (a *attempt) detachedHeaders(b *h2.Block, end bool, now time.Duration) {
 	if !end {
 		return
 	}
-	said := a.effort // the record has its status already, or will have cabrank's own
+	said := a.attemptFields // the record has its status already, or will have cabrank's own
 	a.readStatus(b)
 	outcome := a.verdict()
 	switch {
@@ -81,17 +81,17 @@ func (a *attempt) unheardHeaders(b *h2.Block, end bool, now time.Duration) {
 	case a.code == grpcwire.DeadlineExceeded:
 		outcome = a.unlessByClock(outcome)
 	}
-	a.effort = said
-	a.endUnheard(outcome, now)
+	a.attemptFields = said
+	a.endDetached(outcome, now)
 }
 
-// unheardReset takes the end of the stream by the worker.
-func (a *attempt) unheardReset(code h2.ErrCode, now time.Duration) {
+// detachedReset takes the end of the stream by the worker.
+func (a *attempt) detachedReset(code h2.ErrCode, now time.Duration) {
 	outcome := rank.RefusedByWorker
 	if code != h2.RefusedStream {
 		outcome = a.unlessByClock(rank.Failed)
 	}
-	a.endUnheard(outcome, now)
+	a.endDetached(outcome, now)
 }
 
 // unlessByClock returns what the end of a stream tells of the worker. At the
@@ -106,32 +106,32 @@ func (a *attempt) unlessByClock(outcome rank.Outcome) rank.Outcome {
 	return rank.Cancelled
 }
 
-// unheardData takes bytes that nobody waits for.
-func (a *attempt) unheardData(p []byte, end bool, now time.Duration) {
+// detachedData takes bytes that nobody waits for.
+func (a *attempt) detachedData(p []byte, end bool, now time.Duration) {
 	if conn := a.up.Conn(); conn != nil {
 		conn.Credit(&a.up, len(p))
 	}
 	if end {
-		a.endUnheard(rank.OK, now)
+		a.endDetached(rank.OK, now)
 	}
 }
 
-// unheardLost takes the end of the worker's connection.
-func (a *attempt) unheardLost(sent bool, now time.Duration) {
+// detachedLost takes the end of the worker's connection.
+func (a *attempt) detachedLost(sent bool, now time.Duration) {
 	if !sent {
-		a.endUnheard(rank.NotSent, now)
+		a.endDetached(rank.NotSent, now)
 		return
 	}
-	a.endUnheard(outcomeOf(endedLost), now)
+	a.endDetached(outcomeOf(endedLost), now)
 }
 
-// endUnheard gives the slot back. The call may be used again when it returns.
-func (a *attempt) endUnheard(outcome rank.Outcome, now time.Duration) {
+// endDetached gives the slot back. The call may be used again when it returns.
+func (a *attempt) endDetached(outcome rank.Outcome, now time.Duration) {
 	c := a.call
 	if outcome == rank.OK || outcome == rank.Faulty {
-		c.st.stats.unheard++
+		c.st.stats.finishedUnheard++
 	}
-	c.heardAgain()
+	c.reattach()
 	c.leaveStream()
 	c.releaseLease(outcome, now)
 	c.dropRequest()

@@ -9,9 +9,9 @@ import (
 	"github.com/cabrank/cabrank/internal/shard"
 )
 
-// far is the far end of one connection of the relay: a caller or a worker that can
+// peer is the far end of one connection of the relay: a caller or a worker that can
 // write any frame, and judges what it is sent. Every byte goes in and out by hand.
-type far struct {
+type peer struct {
 	*judge
 	next  uint32 // a caller's next stream
 	acked int    // SETTINGS of the engine that were acknowledged
@@ -29,8 +29,8 @@ type far struct {
 	list   bytes.Buffer
 }
 
-func newFar(w *world, worker bool) *far {
-	f := &far{judge: newJudge(w.t, worker), next: 1, w: w}
+func newPeer(w *world, worker bool) *peer {
+	f := &peer{judge: newJudge(w.t, worker), next: 1, w: w}
 	f.framer = http2.NewFramer(&f.out, nil)
 	f.framer.AllowIllegalWrites = true
 	f.enc = hpack.NewEncoder(&f.list)
@@ -38,7 +38,7 @@ func newFar(w *world, worker bool) *far {
 }
 
 // greet begins the connection, as a peer does.
-func (f *far) greet(settings ...http2.Setting) {
+func (f *peer) greet(settings ...http2.Setting) {
 	if !f.worker {
 		f.out.WriteString(http2.ClientPreface)
 	}
@@ -47,7 +47,7 @@ func (f *far) greet(settings ...http2.Setting) {
 }
 
 // keepUp answers what any peer must answer.
-func (f *far) keepUp() {
+func (f *peer) keepUp() {
 	for ; f.acked < f.settled; f.acked++ {
 		_ = f.framer.WriteSettingsAck()
 	}
@@ -58,14 +58,14 @@ func (f *far) keepUp() {
 }
 
 // flush hands in what the framer has written.
-func (f *far) flush() {
+func (f *peer) flush() {
 	f.t.Helper()
 	p := bytes.Clone(f.out.Bytes())
 	f.out.Reset()
 	f.hand(p)
 }
 
-func (f *far) encode(fields ...string) []byte {
+func (f *peer) encode(fields ...string) []byte {
 	f.list.Reset()
 	for i := 0; i < len(fields); i += 2 {
 		_ = f.enc.WriteField(hpack.HeaderField{Name: fields[i], Value: fields[i+1]})
@@ -73,14 +73,14 @@ func (f *far) encode(fields ...string) []byte {
 	return bytes.Clone(f.list.Bytes())
 }
 
-func (f *far) headers(stream uint32, last bool, fields ...string) {
+func (f *peer) headers(stream uint32, last bool, fields ...string) {
 	_ = f.framer.WriteHeaders(http2.HeadersFrameParam{
 		StreamID: stream, EndStream: last, EndHeaders: true, BlockFragment: f.encode(fields...),
 	})
 }
 
 // data writes a body in frames.
-func (f *far) data(stream uint32, last bool, size int) {
+func (f *peer) data(stream uint32, last bool, size int) {
 	for ; size > 16<<10; size -= 16 << 10 {
 		_ = f.framer.WriteData(stream, false, make([]byte, 16<<10))
 	}
@@ -91,7 +91,7 @@ func (f *far) data(stream uint32, last bool, size int) {
 
 // write has the far end write one frame that the script describes: whole, with
 // every number a choice, so that a fuzzer comes further than by luck.
-func (f *far) write(s *script, lists [][]string) {
+func (f *peer) write(s *script, lists [][]string) {
 	kind, choice := s.byte(), s.byte()
 	stream := f.pick(s.byte())
 	last, fr := choice&1 == 1, f.framer
@@ -134,7 +134,7 @@ func (f *far) write(s *script, lists [][]string) {
 }
 
 // pick chooses a stream near the last one.
-func (f *far) pick(b byte) uint32 {
+func (f *peer) pick(b byte) uint32 {
 	if b == 255 {
 		return 0
 	}
@@ -146,7 +146,7 @@ func (f *far) pick(b byte) uint32 {
 }
 
 // fragments cuts a header block into HEADERS and CONTINUATION frames.
-func (f *far) fragments(s *script, stream uint32, choice byte, list []string) {
+func (f *peer) fragments(s *script, stream uint32, choice byte, list []string) {
 	if !f.worker {
 		stream = f.next
 		f.next += 2
@@ -164,7 +164,7 @@ func (f *far) fragments(s *script, stream uint32, choice byte, list []string) {
 }
 
 // act has the far end do one thing.
-func (f *far) act(s *script, lists [][]string) {
+func (f *peer) act(s *script, lists [][]string) {
 	if s.byte()%8 == 0 {
 		f.hand(s.bytes(int(s.byte())))
 		return

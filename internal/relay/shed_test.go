@@ -7,11 +7,11 @@ const waitingSize = callSize + 2<<10
 // wantHeld compares the bytes that wait for all callers, beside that.
 func (g *rig) wantHeld(want int) {
 	g.t.Helper()
-	g.each(func(st *stand) {
+	g.each(func(st *shardState) {
 		for cc := range st.callers {
 			want -= cc.held
 			for p := cc.waiting.oldest; p != nil; p = p.newer {
-				want += callSize + cap(p.of.form.head) + cap(p.of.form.path)
+				want += callSize + cap(p.of.head.block) + cap(p.of.head.path)
 			}
 		}
 	})
@@ -21,7 +21,7 @@ func (g *rig) wantHeld(want int) {
 }
 
 // someWaiting returns a call that has been to the rank and can be given up.
-func (st *stand) someWaiting() *call {
+func (st *shardState) someWaiting() *call {
 	for cc := range st.callers {
 		if c := cc.waiting.first(); c != nil && c.state != callGathering {
 			return c

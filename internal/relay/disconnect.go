@@ -1,0 +1,129 @@
+package relay
+
+import (
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/cabrank/cabrank/internal/h2"
+)
+
+// side is whose connection it is, as a label of a counter.
+type side string
+
+const (
+	ofCaller side = "caller"
+	ofWorker side = "worker"
+)
+
+// Reasons for which a connection is ended, beside those of h2.Floods.
+const (
+	reasonProtocol   = "protocol"   // any other breach of HTTP/2
+	reasonNotHTTP2   = "not_http2"  // the first bytes were no preface
+	reasonNoTLS      = "no_tls"     // TLS is asked for, and it began without
+	reasonTLS        = "tls"        // its handshake failed, or took too long
+	reasonNoPreface  = "no_preface" // nothing has begun in time
+	reasonIdle       = "idle"       // no call for too long
+	reasonAge        = "age"        // as old as it may be
+	reasonTooMany    = "too_many"   // one connection too many
+	reasonMakeRoom   = "make_room"  // without a call, to make room for another
+	reasonNoAnswer   = "no_answer"  // it had calls, and did not answer a PING
+	disconnectLogGap = time.Minute  // at most one line in the log for each reason
+)
+
+// disconnectReasons lists every reason, so that the counters are a closed set.
+func disconnectReasons() []string {
+	return append(h2.Floods(), reasonProtocol, reasonNotHTTP2, reasonNoTLS, reasonTLS, reasonNoPreface, reasonIdle, reasonAge, reasonTooMany, reasonMakeRoom, reasonNoAnswer)
+}
+
+// disconnects counts the connections that the relay has ended for what their peer
+// did. It is one shard's share.
+//
+// Concurrency: guarded by the lock of its shard.
+type disconnects map[disconnect]uint64
+
+type disconnect struct {
+	side   side
+	reason string
+}
+
+// Disconnects is how many connections were ended, by side ("caller", "worker")
+// and reason. Every reason is there, also those that never occurred.
+type Disconnects map[string]map[string]uint64
+
+func newDisconnects() Disconnects {
+	all := make(Disconnects)
+	for _, s := range []side{ofCaller, ofWorker} {
+		all[string(s)] = make(map[string]uint64)
+		for _, reason := range disconnectReasons() {
+			all[string(s)][reason] = 0
+		}
+	}
+	return all
+}
+
+func (p Disconnects) add(from disconnects) {
+	for end, n := range from {
+		p[string(end.side)][end.reason] += n
+	}
+}
+
+// disconnectLog is when the log last had a line about a reason.
+type disconnectLog struct {
+	last   time.Duration
+	unsaid int // connections since
+}
+
+// noteBreach counts a connection whose peer broke a rule, and says so in the log.
+// name is who the peer is: an address or an endpoint.
+func (st *shardState) noteBreach(s side, name string, why *h2.ConnError) {
+	reason := why.Reason
+	if !slices.Contains(h2.Floods(), reason) {
+		reason = reasonProtocol
+	}
+	st.disconnects[disconnect{s, reason}]++
+	if n, say := st.relay.mayLog(disconnect{s, reason}, st.Now()); say {
+		// Not under the shard's lock: whoever reads the log may be slow.
+		go st.relay.settings().Log.Warn("ended a connection for what its peer did", // ends with the line
+			slog.String("side", string(s)), slog.String("peer", name), slog.String("reason", reason),
+			slog.String("error", why.Error()), slog.Int("unsaid", n))
+	}
+}
+
+// logCrowded says that a caller's connection has as many calls as it may: the next
+// ones wait in the caller's library, where nobody sees them. One line a minute.
+func (st *shardState) logCrowded(name string, most uint32) {
+	st.crowdedNext = st.Now() + disconnectLogGap
+	if n, say := st.relay.mayLog(disconnect{ofCaller, "crowded"}, st.Now()); say {
+		go st.relay.settings().Log.Warn("a connection has as many calls as it may; more wait at its caller", // ends with the line
+			slog.String("peer", name), slog.Uint64("max_concurrent_streams", uint64(most)), slog.Int("unsaid", n))
+	}
+}
+
+// logNoThread says that a worker had no thread for a call that it was given, and its
+// caller was told: its pool is too small for its slots, as a rule. One line a minute.
+func (st *shardState) logNoThread(e *Endpoint) {
+	if st.Now() < st.noThreadNext {
+		return
+	}
+	st.noThreadNext = st.Now() + disconnectLogGap
+	if n, say := st.relay.mayLog(disconnect{ofWorker, "no thread"}, st.Now()); say {
+		go st.relay.settings().Log.Warn("a worker says that it has no free thread, or a handler passes that on: start it with as many as CABRANK_THREADS or RAILS_MAX_THREADS says", // ends with the line
+			slog.String("worker", e.name), slog.Int("slots", e.size), slog.Int("unsaid", n))
+	}
+}
+
+// mayLog reports whether the log may have another line about this end, and
+// how many connections have ended so without one.
+func (r *Relay) mayLog(p disconnect, now time.Duration) (unsaid int, say bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	l, known := r.disconnectLogs[p]
+	if known && now < l.last+disconnectLogGap {
+		l.unsaid++
+		r.disconnectLogs[p] = l
+		return 0, false
+	}
+	r.disconnectLogs[p] = disconnectLog{last: now}
+	return l.unsaid, true
+}
