@@ -212,9 +212,9 @@ func namesTests(t *testing.T, document string) int {
 	return len(named)
 }
 
-// docs/gruf-relay.md has a row for each of the 40 defects, with tests that exist.
+// docs/why.md has a row for each of the 40 defects, with tests that exist.
 func TestMovingOverNamesItsTests(t *testing.T) {
-	const document = "docs/gruf-relay.md"
+	const document = "docs/why.md"
 	if n := namesTests(t, document); n < 40 {
 		t.Errorf("%s names %d tests", document, n)
 	}

@@ -39,14 +39,14 @@ func TestComplete(t *testing.T) {
 	}
 }
 
-// docs/client.md has all commands, and the help has them in columns.
+// docs/juggler.md has all commands, and the help has them in columns.
 func TestShellHelp(t *testing.T) {
 	var out bytes.Buffer
 	s := newSocketShell(client.Options{}, &out, false)
 	if err := s.do(t.Context(), "help"); err != nil {
 		t.Fatal(err)
 	}
-	document, err := os.ReadFile("../../docs/client.md")
+	document, err := os.ReadFile("../../docs/juggler.md")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -83,7 +83,7 @@ place it came from and starts nothing.
   ` + "`methods`" + `) or with parts (` + "`hooks`, `warm_up`, `auth`, `tls_client`, `upstream_tls`" + `) are nested in
   the file, and the same as YAML or JSON text in a variable; [below](#weights-lanes-and-methods).
   The variable takes the place of all that the file has under that key.
-- ` + "`cabrank check --explain KEY`" + ` tells of one key. gruf-relay's [names](gruf-relay.md#keys-and-variables) are taken,
+- ` + "`cabrank check --explain KEY`" + ` tells of one key. gruf-relay's [names](why.md#keys-and-variables) are taken,
   too; other names that keys had once are answered with what is in their place.
 - A setting that others make idle is a warning, in ` + "`cabrank check`" + ` and in the log. So is
   a variable that begins with ` + "`CABRANK_`" + ` and is none of Cabrank's, with the one that is meant,

@@ -29,7 +29,7 @@ func Explain(w io.Writer, name string) error {
 	}
 	for _, key := range grufKeys() {
 		if key.Name == name {
-			_, err := fmt.Fprintf(w, "%s\n  one of gruf-relay's names, see docs/gruf-relay.md\n  allowed   %s\n  variable  %s\n", name, key.Allowed(), key.Env)
+			_, err := fmt.Fprintf(w, "%s\n  one of gruf-relay's names, see docs/why.md\n  allowed   %s\n  variable  %s\n", name, key.Allowed(), key.Env)
 			return err
 		}
 	}
@@ -76,7 +76,7 @@ func (k Key) page() string {
 	for prefix, of := range map[string]string{
 		"tls": "callers", "proxies": "callers", "fair": "callers", "limits": "callers",
 		"workers": "workers", "hooks": "workers", "warm_up": "workers", "recycle": "workers", "max_run_time": "workers", "hang_timeout": "worker-health",
-		"upstream": "upstreams", "dns": "upstreams", "drain_timeout": "kubernetes", "pre_stop_delay": "kubernetes", "control": "control",
+		"upstream": "upstreams", "dns": "upstreams", "drain_timeout": "control", "pre_stop_delay": "control", "control": "control",
 		"queue": "rank", "balance": "rank", "stream_slots": "rank", "on_cancel": "rank", "lanes": "rank", "workers.slots": "rank",
 		"methods": "life-of-a-call", "stall_timeout": "life-of-a-call", "explain": "life-of-a-call",
 		"metrics": "metrics", "access_log": "metrics", "socket": "socket", "socket.redis": "socket-redis", "auth": "socket-auth",

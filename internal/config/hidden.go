@@ -2,7 +2,7 @@ package config
 
 // grufKeys are names of gruf-relay's for parts of what keys here say as a whole, and for
 // what is fixed here. They are read wherever gruf-relay read them, and are on no list but
-// that of docs/gruf-relay.md.
+// that of docs/why.md.
 func grufKeys() []Key {
 	host, port := text{clean: cleanHost, legal: "a host name or address, empty for every interface"}, plain{`range:"0..65535"`}
 	return []Key{

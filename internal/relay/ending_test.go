@@ -9,10 +9,10 @@ import (
 	"golang.org/x/net/http2/hpack"
 )
 
-// R13: every ending is in each form what docs/errors.md says, where whoever searches for a
+// R13: every ending is in each form what docs/callers.md says, where whoever searches for a
 // message finds it, and has a token of its own. No message names an address of ours.
 func TestEndings(t *testing.T) {
-	page, err := os.ReadFile("../../docs/errors.md")
+	page, err := os.ReadFile("../../docs/callers.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -25,7 +25,7 @@ func TestEndings(t *testing.T) {
 		tokens[a.token] = why
 		row := "| " + a.code.String() + " (" + strconv.Itoa(a.status) + ") | `" + a.message + "` |\n"
 		if !strings.Contains(string(page), row) {
-			t.Errorf("docs/errors.md has no row that ends in %s", row)
+			t.Errorf("docs/callers.md has no row that ends in %s", row)
 		}
 		wantBlock(t, a.trailers, "grpc-status", strconv.Itoa(int(a.code)), "grpc-message", a.message)
 		plain := []string{":status", strconv.Itoa(a.status), "content-type", "text/plain; charset=utf-8", "content-length", strconv.Itoa(len(a.message) + 1)}

@@ -10,7 +10,7 @@ import (
 )
 
 // stopSlack is what a stop may take beyond its own time limits (R17): 3 s for the last
-// answers, and 7 s for processes that do not die. docs/kubernetes.md counts with it.
+// answers, and 7 s for processes that do not die. docs/control.md counts with it.
 const stopSlack = 10 * time.Second
 
 // stopLimit is the longest time that a stop can take (R17). now leaves out the waits

@@ -12,10 +12,10 @@ import (
 )
 
 // What the documents promise of the time of a stop is what it can take: the numbers of
-// docs/kubernetes.md fit into the grace period that is given with them, Kubernetes' own
+// docs/control.md fit into the grace period that is given with them, Kubernetes' own
 // 30 s if none is, and the page names the longest time with the defaults (R17).
 func TestDocumentedStopsFit(t *testing.T) {
-	page, err := os.ReadFile("../../docs/kubernetes.md")
+	page, err := os.ReadFile("../../docs/control.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,7 +40,7 @@ func TestDocumentedStopsFit(t *testing.T) {
 	usual, longest := stopLimit(configOf(t), false)-7*time.Second, stopLimit(configOf(t), false)
 	promise := "at most " + strconv.Itoa(int(usual.Seconds())) + " s, or " + strconv.Itoa(int(longest.Seconds())) + " s"
 	if !strings.Contains(strings.Join(strings.Fields(string(page)), " "), promise) {
-		t.Errorf("docs/kubernetes.md does not say %q", promise)
+		t.Errorf("docs/control.md does not say %q", promise)
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 	"github.com/cabrank/cabrank/internal/testkit/redisd"
 )
 
-// The function that docs/client.md has results streamed of is one that cabrank socket callee
+// The function that docs/juggler.md has results streamed of is one that cabrank socket callee
 // has.
 func TestCalleeProcessCountsSoak(t *testing.T) {
 	server := redisd.Start(t)
