@@ -8,32 +8,32 @@ import (
 	"github.com/cabrank/cabrank/internal/h2"
 )
 
-// Caller is who makes calls, as far as the code knows that brings them in. Nobody
-// can say it over a socket.
+// Caller describes who makes calls. Code of this process fills it in; callers cannot send it
+// over a socket.
 type Caller struct {
-	Address     string // where it is, without port, "": not known; told to workers by x-forwarded-for
-	Identity    string // who it has shown to be, "": nobody has asked; an account of its own by ByPeer
-	Certificate string // the name in its certificate, "": it has shown none; told to workers by x-cabrank-client
-	Door        string // by which it came in; a label of the metrics, so that there are few
+	Address     string // without port, "": unknown; workers get it as x-forwarded-for
+	Identity    string // its verified identity, "": none was asked for; its account with ByPeer
+	Certificate string // the name in its certificate, "": none; workers get it as x-cabrank-client
+	Door        string // by which it came in; a label of the metrics, from a small set
 }
 
-// byCertificate is before the identity of callers who are known by their certificate alone.
+// byCertificate is the prefix of identities that come from a certificate.
 const byCertificate = "cert:"
 
-// forwardedName is the field that tells workers where a caller is.
+// forwardedName is the field with the caller's address for workers.
 const forwardedName = "x-forwarded-for"
 
-// byToken is before the identity of callers who are known by a token.
+// byToken is the prefix of identities that come from a token.
 const byToken = "token:"
 
-// TokenIdentity is the identity of a user whom a token has shown. Workers are told who it
-// is by x-cabrank-user.
+// TokenIdentity returns the identity of a token's user. Workers get the user as
+// x-cabrank-user.
 func TokenIdentity(user string) string { return byToken + user }
 
-// The doors of callers whose connection is a socket, by what they speak.
+// The doors of callers over sockets, by protocol.
 const (
 	socketDoor = "grpc"
-	httpDoor   = "http" // neither gRPC nor a form of it: passed on as it is
+	httpDoor   = "http" // not gRPC: passed on as it is
 )
 
 // callerID is the identity of a caller, encoded for headers, fairness and metrics.
@@ -42,14 +42,14 @@ const (
 type callerID struct {
 	Caller
 	xff      []byte    // "x-forwarded-for: address", encoded; empty without an address
-	fields   []byte    // fields that tell workers who it is, encoded
-	listSize int       // and what they add to a header list (RFC 9113 6.5.2)
-	key      []byte    // by ByPeer: the name of its key
-	text     []byte    // and what the configuration calls it
+	fields   []byte    // fields that identify it to workers, encoded
+	listSize int       // size of fields in a header list (RFC 9113 6.5.2)
+	key      []byte    // the name of its key with ByPeer
+	text     []byte    // that key in the words of the configuration
 	outcomes *outcomes // of its door, in statsTable.doors
 }
 
-// newCallerID prepares what is needed for the calls of a caller. Called under the lock.
+// newCallerID returns the callerID of a caller. Called under the lock.
 func (st *shardState) newCallerID(c Caller) callerID {
 	if c.Identity == "" && c.Certificate != "" {
 		c.Identity = byCertificate + c.Certificate
@@ -78,7 +78,7 @@ func (st *shardState) newCallerID(c Caller) callerID {
 	return id
 }
 
-// addField tells workers something of the caller.
+// addField adds a field for workers.
 func (id *callerID) addField(name string, value []byte) {
 	id.fields = h2.AppendFieldBytes(id.fields, name, value)
 	id.listSize += len(name) + len(value) + 32
@@ -96,12 +96,11 @@ func (id *callerID) String() string {
 	}
 }
 
-// maxCallerIDs bounds the callers behind proxies that a shard has prepared for. All are
-// forgotten when there are more: those that come again are prepared for again.
+// maxCallerIDs bounds the callerIDs that a shard keeps for callers behind proxies. Above it
+// the shard forgets all of them, and makes them anew.
 const maxCallerIDs = 4096
 
-// callerIDOf returns what is needed for the calls of a caller that is one of many on its
-// connection.
+// callerIDOf returns the callerID of a caller that shares its connection with others.
 func (st *shardState) callerIDOf(c Caller) *callerID {
 	id := st.callerIDs[c]
 	if id == nil {
@@ -116,7 +115,7 @@ func (st *shardState) callerIDOf(c Caller) *callerID {
 }
 
 // identify returns the caller of the call that begins with a block on a stream of the
-// connection; nil if nobody waits for it any more.
+// connection; nil if the call was given up.
 func (cc *callerConn) identify(stream uint32, b *h2.Block) *callerID {
 	switch {
 	case cc.local != nil:
@@ -144,7 +143,7 @@ func (cc *callerConn) identify(stream uint32, b *h2.Block) *callerID {
 func (cc *callerConn) identifyLocal(stream uint32, b *h2.Block) *callerID {
 	s := cc.local.Stream(stream)
 	if s == nil {
-		return nil // given up before its HEADERS came here
+		return nil // given up before its HEADERS came
 	}
 	id := s.Owner.(*LocalCall).callerID
 	if cc.st.tokens.needsToken(cc) {
@@ -168,7 +167,7 @@ func (cc *callerConn) identifyForwarded(b *h2.Block) *callerID {
 func (st *shardState) forwarded(b *h2.Block) (caller, before string, ok bool) {
 	w, _ := b.Watched(fieldForwardedFor)
 	list := string(w.Value)
-	if w.Count > 1 { // only the last one was noted
+	if w.Count > 1 { // the engine noted only the last one
 		list = ""
 		for name, value := range Fields(b.Enc).All() {
 			if name == forwardedName {

@@ -9,15 +9,15 @@ import (
 )
 
 // With on_cancel: finish a worker does not learn that its caller has gone (R5). It
-// answers nobody: what it says is read, so that it comes to its end, and dropped.
+// answers nobody: its answer is read, so that it can finish, and dropped.
 // The call stays in memory for its slot, that is all.
 
-// maxDetached bounds for how long a worker may go on so, as long as a ghost may be
-// held. Then it is told.
+// maxDetached is how long a worker may go on like this, as long as a ghost may be held. Then
+// its stream is cancelled.
 const maxDetached = 30 * time.Second
 
-// onCancel returns what becomes of the call's slot if it is cancelled: what the
-// method's rule says, or what holds for all.
+// onCancel returns what happens to the call's slot if it is cancelled: by the method's rule,
+// or by Options.OnCancel.
 func (c *call) onCancel() rank.OnCancel {
 	if p := c.head.policy; p != nil && p.onCancel != 0 {
 		return p.onCancel
@@ -25,9 +25,8 @@ func (c *call) onCancel() rank.OnCancel {
 	return c.st.relay.settings().OnCancel
 }
 
-// mayFinish reports whether the worker is to end the call though nobody waits for
-// it any more. It cannot if it would wait for the rest of the request; and it need
-// not when the relay ends.
+// mayFinish reports whether the worker may finish the call after its caller has gone: not if
+// it waits for the rest of the request, and not when the relay ends.
 func (c *call) mayFinish() bool {
 	if c.state != callRunning || !c.reqEnd || !c.lease.Valid() || !c.up.Open() || c.st.relay.closing.Load() {
 		return false
@@ -35,12 +34,12 @@ func (c *call) mayFinish() bool {
 	return c.finishes()
 }
 
-// finishes reports whether the worker is not to be told that a call is given up.
+// finishes reports whether the worker may finish cancelled calls (on_cancel: finish).
 func (c *call) finishes() bool {
 	return c.ticket.Request.OnCancel == rank.Finish
 }
 
-// detach leaves the worker alone with the call.
+// detach lets the worker finish the call without its caller.
 func (c *call) detach(now time.Duration) {
 	pool := c.st.Pool()
 	pool.Put(c.held)
@@ -50,7 +49,7 @@ func (c *call) detach(now time.Duration) {
 	c.st.SetTimer(&c.hold, now+maxDetached)
 }
 
-// reattach ends that, for a call that is to end otherwise.
+// reattach ends the detached state, before the call is ended.
 func (c *call) reattach() {
 	if c.detached {
 		c.detached = false
@@ -58,7 +57,7 @@ func (c *call) reattach() {
 	}
 }
 
-// dropAnswer frees what waits for a caller that has gone. A worker that goes on
+// dropAnswer frees the waiting answer of a caller that has gone. A worker that goes on
 // gets its credit back: it would stop without.
 func (c *call) dropAnswer() {
 	c.creditWorker(len(c.resp) - c.respSent)
@@ -72,7 +71,7 @@ func (a *attempt) detachedHeaders(b *h2.Block, end bool, now time.Duration) {
 	if !end {
 		return
 	}
-	said := a.attemptFields // the record has its status already, or will have cabrank's own
+	said := a.attemptFields // the record has its status already, or gets Cabrank's own
 	a.readStatus(b)
 	outcome := a.verdict()
 	switch {
@@ -94,10 +93,9 @@ func (a *attempt) detachedReset(code h2.ErrCode, now time.Duration) {
 	a.endDetached(outcome, now)
 }
 
-// unlessByClock returns what the end of a stream tells of the worker. At the
-// deadline that it was told its library ends the stream by itself, be it grpc-go or
-// those on gRPC's C core, and its handler goes on: then nobody will ever tell when
-// that is through, and the slot is held as a ghost.
+// unlessByClock returns the outcome of a stream that the worker ended. At the deadline the
+// libraries of gRPC (grpc-go, C core) end the stream by themselves while the handler goes
+// on. Its end stays unknown then, and the slot is held as a ghost.
 func (a *attempt) unlessByClock(outcome rank.Outcome) rank.Outcome {
 	if !a.call.late() {
 		return outcome
@@ -125,7 +123,7 @@ func (a *attempt) detachedLost(sent bool, now time.Duration) {
 	a.endDetached(outcomeOf(endedLost), now)
 }
 
-// endDetached gives the slot back. The call may be used again when it returns.
+// endDetached gives the slot back. The call's memory may be in use again when it returns.
 func (a *attempt) endDetached(outcome rank.Outcome, now time.Duration) {
 	c := a.call
 	if outcome == rank.OK || outcome == rank.Faulty {

@@ -8,7 +8,7 @@ import (
 	"github.com/cabrank/cabrank/internal/h2"
 )
 
-// side is whose connection it is, as a label of a counter.
+// side is the peer's side, as a label of a counter.
 type side string
 
 const (
@@ -16,13 +16,13 @@ const (
 	ofWorker side = "worker"
 )
 
-// Reasons for which a connection is ended, beside those of h2.Floods.
+// Reasons to end a connection, beside those of h2.Floods.
 const (
 	reasonProtocol   = "protocol"   // any other breach of HTTP/2
 	reasonNotHTTP2   = "not_http2"  // the first bytes were no preface
-	reasonNoTLS      = "no_tls"     // TLS is asked for, and it began without
-	reasonTLS        = "tls"        // its handshake failed, or took too long
-	reasonNoPreface  = "no_preface" // nothing has begun in time
+	reasonNoTLS      = "no_tls"     // it began without TLS, which is required
+	reasonTLS        = "tls"        // its TLS handshake failed or took too long
+	reasonNoPreface  = "no_preface" // no preface came in time
 	reasonIdle       = "idle"       // no call for too long
 	reasonAge        = "age"        // as old as it may be
 	reasonTooMany    = "too_many"   // one connection too many
@@ -36,8 +36,8 @@ func disconnectReasons() []string {
 	return append(h2.Floods(), reasonProtocol, reasonNotHTTP2, reasonNoTLS, reasonTLS, reasonNoPreface, reasonIdle, reasonAge, reasonTooMany, reasonMakeRoom, reasonNoAnswer)
 }
 
-// disconnects counts the connections that the relay has ended for what their peer
-// did. It is one shard's share.
+// disconnects counts the connections of one shard that the relay ended because of their
+// peer.
 //
 // Concurrency: guarded by the lock of its shard.
 type disconnects map[disconnect]uint64
@@ -47,8 +47,8 @@ type disconnect struct {
 	reason string
 }
 
-// Disconnects is how many connections were ended, by side ("caller", "worker")
-// and reason. Every reason is there, also those that never occurred.
+// Disconnects is how many connections were ended, by side ("caller", "worker") and reason,
+// with all reasons that never occurred.
 type Disconnects map[string]map[string]uint64
 
 func newDisconnects() Disconnects {
@@ -74,8 +74,8 @@ type disconnectLog struct {
 	unsaid int // connections since
 }
 
-// noteBreach counts a connection whose peer broke a rule, and says so in the log.
-// name is who the peer is: an address or an endpoint.
+// noteBreach counts and logs a connection whose peer broke a rule. name is the peer's: an
+// address or an endpoint.
 func (st *shardState) noteBreach(s side, name string, why *h2.ConnError) {
 	reason := why.Reason
 	if !slices.Contains(h2.Floods(), reason) {
@@ -90,8 +90,8 @@ func (st *shardState) noteBreach(s side, name string, why *h2.ConnError) {
 	}
 }
 
-// logCrowded says that a caller's connection has as many calls as it may: the next
-// ones wait in the caller's library, where nobody sees them. One line a minute.
+// logCrowded logs that a caller's connection has as many calls as it may: the next ones wait
+// unseen in the caller's library. At most one line a minute.
 func (st *shardState) logCrowded(name string, most uint32) {
 	st.crowdedNext = st.Now() + disconnectLogGap
 	if n, say := st.relay.mayLog(disconnect{ofCaller, "crowded"}, st.Now()); say {
@@ -100,8 +100,8 @@ func (st *shardState) logCrowded(name string, most uint32) {
 	}
 }
 
-// logNoThread says that a worker had no thread for a call that it was given, and its
-// caller was told: its pool is too small for its slots, as a rule. One line a minute.
+// logNoThread logs that a worker had no thread for a call, and the caller got the refusal: in
+// general its pool is too small for its slots. At most one line a minute.
 func (st *shardState) logNoThread(e *Endpoint) {
 	if st.Now() < st.noThreadNext {
 		return
@@ -113,8 +113,8 @@ func (st *shardState) logNoThread(e *Endpoint) {
 	}
 }
 
-// mayLog reports whether the log may have another line about this end, and
-// how many connections have ended so without one.
+// mayLog reports whether the log may have another line about p, and how many such
+// connections ended without one since the last.
 func (r *Relay) mayLog(p disconnect, now time.Duration) (unsaid int, say bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -13,8 +13,8 @@ import (
 	"github.com/cabrank/cabrank/internal/shard"
 )
 
-// localIdle is how long the connection of a Local is kept without a call. It takes
-// some 6 KiB, and making another one some microseconds.
+// localIdle is how long a Local keeps its connection without a call. The connection takes
+// some 6 KiB; a new one costs some microseconds.
 const localIdle = time.Second
 
 // ErrTooManyCalls is returned by Open when as many calls are open as one connection
@@ -31,35 +31,34 @@ var errLocalClosed = errors.New("caller in this process has left")
 // are calls like all others, over a connection in memory: the same queue, deadlines,
 // limits and flow control.
 //
-// It is for doors that do not speak HTTP/2 themselves. One for each connection of
-// such a door is meant, so that what bounds a connection (Options.MaxStreams, Limits)
-// bounds each of its callers. That for web pages opens a call for each request,
-// writes its body and reads the answer as they come; that for WebSocket sessions
-// makes unary calls and streams from goroutines of its own. A Local without a call
-// costs next to nothing: its connection is made for the first one, and ends a
-// second after the last.
+// It is for doors that do not speak HTTP/2 themselves. Such a door makes one Local for each
+// of its connections, so that the bounds of a connection (Options.MaxStreams, Limits) hold
+// for each caller. The door for web pages opens a call for each request; the door for
+// WebSockets makes unary calls and streams from goroutines of its own. A Local without a
+// call costs next to nothing: its connection is made for the first call, and ends a second
+// after the last.
 //
-// Life: ServeLocal, any number of calls, Close. At the end of Relay.Drain, and after Close,
-// it takes no more calls: until then who has it may not have been told to leave.
+// Life: ServeLocal, any number of calls, Close. It takes no calls after Close, and none from
+// the end of Relay.Drain on: until then its door may not know of the drain.
 // Concurrency: every method may be called from anywhere, but not under the lock of a
 // shard.
 type Local struct {
 	st       *shardState
 	callerID *callerID
 
-	// Of the calls that a door makes for a connection that it shares with the relay.
-	authenticated bool    // who they are has been asked by the door
-	source        *source // of the connection; nil: the door has counted it
+	// For calls that a door makes on a connection that it shares with the relay.
+	authenticated bool    // the door has authenticated the caller
+	source        *source // of the connection; nil: the door counts it
 
 	// Guarded by the lock of the shard.
-	link     *shard.Link // for the next call; nil: there is none yet, or any more
-	relayEnd *callerConn // its other end
-	ready    sync.Cond   // its greeting is over, or it has ended
+	link     *shard.Link // for the next call; nil: not connected
+	relayEnd *callerConn // the relay's end of link
+	ready    sync.Cond   // the connection has greeted, or ended
 	closed   bool
 }
 
-// ServeLocal takes a caller in this process. Whoever calls it bounds how many there
-// are: they go with connections of a door, which count in Limits.Connections.
+// ServeLocal takes a caller in this process. The door bounds their number: each belongs to a
+// connection of the door, and those count in Limits.Connections.
 func (r *Relay) ServeLocal(c Caller) *Local {
 	st := r.next()
 	l := &Local{st: st, authenticated: true}
@@ -71,29 +70,29 @@ func (r *Relay) ServeLocal(c Caller) *Local {
 	return l
 }
 
-// localOf returns the caller by which doors make the calls of a connection.
+// localOf returns the Local by which doors make the calls of a connection.
 func (st *shardState) localOf(id *callerID, from *source) *Local {
 	l := &Local{st: st, callerID: id, source: from}
 	l.ready.L = st
 	return l
 }
 
-// Fields is a header list in the form in which it is passed on.
+// Fields is an encoded header list.
 type Fields = h2.Fields
 
-// LocalRequest is how a call begins.
+// LocalRequest is the beginning of a call.
 type LocalRequest struct {
-	Head   Fields      // :method, :scheme, :path, :authority and the rest, as gRPC has it: the door's own word
-	Header http.Header // what the door's caller has sent: passed on but for what is of its connection, in Head, or for doors to say
-	Body   []byte      // the beginning of the request, or all of it; nobody changes it until Sent
-	End    bool        // nothing comes behind Body
-	Caller *Caller     // who makes the call, if many share the Local; nil: who it was made for
-	Door   string      // by which the call came in, if one connection has several; "": that of the caller
+	Head   Fields      // :method, :scheme, :path, :authority and the other fields that the door sets
+	Header http.Header // fields of the door's caller: passed on without those of its connection, those in Head, and those that only doors set
+	Body   []byte      // the beginning of the request, or all of it; must not change until Sent
+	End    bool        // Body is the end of the request
+	Caller *Caller     // the call's caller, if several share the Local; nil: that of the Local
+	Door   string      // the call's door, if one connection has several; "": that of the caller
 }
 
-// Open begins a call in c, which is zero or was closed. The request's fields are
-// checked like those of any caller: a call with bad ones is reset. What of Body is larger
-// than the window leaves later: see Sent.
+// Open begins a call in c, which is zero or was closed. The request's fields are checked like
+// those of any caller: a call with bad fields is reset. The part of Body above the window is
+// sent later: see Sent.
 //
 // Errors: ErrTooManyCalls and ErrClosed; c need not be closed then.
 func (l *Local) Open(c *LocalCall, r LocalRequest) error {
@@ -126,7 +125,7 @@ func (l *Local) open(c *LocalCall, r *LocalRequest) error {
 	return nil
 }
 
-// doorCaller returns whose a call is that came in by a door of the connection.
+// doorCaller returns the caller of a call that came in by a door of the connection.
 func (l *Local) doorCaller(r *LocalRequest) *callerID {
 	c := l.callerID.Caller
 	if l.st.conf.proxies.Has(c.Address) {
@@ -138,8 +137,8 @@ func (l *Local) doorCaller(r *LocalRequest) *callerID {
 	return l.st.callerIDOf(c)
 }
 
-// conn returns a connection with room for another call. It waits for the greeting of
-// a new one if that needs to be known: before it, a peer takes 100 calls.
+// conn returns a connection with room for another call. If a new connection has its first
+// 100 calls already, it waits for the greeting, which has the real limit.
 func (l *Local) conn() (*h2.Conn, error) {
 	for {
 		if l.closed || l.st.relay.closing.Load() {
@@ -190,7 +189,7 @@ func (l *Local) close() {
 	l.ready.Broadcast()
 }
 
-// retire has the next call use another connection.
+// retire makes the next call use another connection.
 func (l *Local) retire(conn *h2.Conn) {
 	if l.link != nil && l.link.Conn == conn {
 		l.link, l.relayEnd = nil, nil
@@ -198,17 +197,17 @@ func (l *Local) retire(conn *h2.Conn) {
 	l.ready.Broadcast()
 }
 
-// localWatch is told when a connection of a Local has ended.
+// localWatch notes the end of a Local's connection.
 type localWatch struct{ *Local }
 
 // LinkClosed implements shard.Watcher.
 func (l localWatch) LinkClosed(link *shard.Link, _ error) { l.retire(link.Conn) }
 
-// localSettled is told that the greeting is over (h2.Config).
+// localSettled is called when the greeting is over (h2.Config).
 func localSettled(conn *h2.Conn) { conn.Owner.(*Local).ready.Broadcast() }
 
-// localSide is told what connections of Locals read (h2.Handler). It copies bytes
-// and wakes who waits for them; nobody's code runs under the lock.
+// localSide gets the frames of Locals' connections (h2.Handler). It copies bytes and wakes
+// the goroutines that wait for them; no code of a door runs under the lock.
 type localSide struct{ st *shardState }
 
 // Accept implements h2.Handler; nobody opens streams to a caller.
@@ -236,8 +235,8 @@ func (h localSide) Reset(s *h2.Stream, code h2.ErrCode, _ bool) {
 	s.Owner.(*LocalCall).answerReset(code)
 }
 
-// Lost implements h2.Handler: the Local was closed, or the relay is, or has ended a
-// connection that has broken a rule.
+// Lost implements h2.Handler: the Local or the relay was closed, or the connection broke a
+// rule.
 func (h localSide) Lost(s *h2.Stream, _ bool) {
 	c := s.Owner.(*LocalCall)
 	switch {
@@ -257,7 +256,7 @@ func (h localSide) Writable(s *h2.Stream) {
 	c.wake.Broadcast()
 }
 
-// GoAway implements h2.Handler: the calls that are open come to their end.
+// GoAway implements h2.Handler: open calls go on to their end.
 func (h localSide) GoAway(c *h2.Conn, _ uint32, _ h2.ErrCode) { c.Owner.(*Local).retire(c) }
 
 // Pong implements h2.Handler.

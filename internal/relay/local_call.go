@@ -10,39 +10,37 @@ import (
 	"github.com/cabrank/cabrank/internal/h2"
 )
 
-// ErrCallCut is returned where a call has ended without its whole answer; Status
-// says why.
+// ErrCallCut is returned if a call has ended without its whole answer; Status says why.
 var ErrCallCut = errors.New("relay: the call was cut off")
 
-// LocalCall is a call of a Local, as its caller has it.
+// LocalCall is a call of a Local, from its caller's side.
 //
-// Life: the zero value is opened by Local.Open, and closed by Close, whatever has
-// become of it; then it may be opened again. What Header and Trailer return is good
-// until then.
+// Life: Local.Open opens the zero value, and Close closes it in any state; then it may be
+// opened again. The results of Header and Trailer are valid until Close.
 // Concurrency: one goroutine may write while another one reads. Cancel may be called
 // from anywhere, from Open to Close.
 type LocalCall struct {
 	st       *shardState
 	callerID *callerID
-	wake     sync.Cond // for whoever reads or writes
+	wake     sync.Cond // for readers and writers
 
 	// Guarded by the lock of the shard.
 	local    *Local
 	up       h2.Stream
-	relayEnd *callerConn // it accounts for what waits here
+	relayEnd *callerConn // counts the bytes that wait here
 	head     []byte      // of the answer, encoded
 	body     []byte
 	taken    int // bytes of body that were read
 	tail     []byte
-	kept     int    // bytes that its caller holds for it
+	kept     int    // bytes that its caller holds for it, see Take
 	held     int    // bytes counted in relayEnd.held: those, and body
 	joined   bool   // the queue has taken it, or a worker
-	refused  int    // HTTP status of cabrank's own answer to a call that was not taken
-	rest     []byte // of the request, which the window did not take yet
-	end      bool   // nothing comes behind rest
+	refused  int    // HTTP status of Cabrank's answer to a call that was not taken
+	rest     []byte // of the request, above the window
+	end      bool   // rest is the end of the request
 	begun    bool
 	ended    bool // the answer is whole
-	broken   bool // no more comes of it
+	broken   bool // the answer was cut off
 	code     grpcwire.Code
 	message  string
 }
@@ -58,15 +56,14 @@ func (c *LocalCall) begin(l *Local) {
 
 // Write sends bytes of the request. It waits while the window is full.
 //
-// Errors: io.EOF if nobody takes any more of it, for the answer has come to its end
-// or the call was cut off.
+// Errors: io.EOF if the answer has ended or the call was cut off.
 func (c *LocalCall) Write(p []byte) (int, error) {
 	c.st.Lock()
 	defer c.st.Unlock()
 	return c.write(p, false)
 }
 
-// CloseSend ends the request, once all of it has left.
+// CloseSend ends the request, once all of it is sent.
 func (c *LocalCall) CloseSend() {
 	c.st.Lock()
 	defer c.st.Unlock()
@@ -89,7 +86,7 @@ func (c *LocalCall) write(p []byte, end bool) (n int, err error) {
 	return n, nil
 }
 
-// Sent waits until all of LocalRequest.Body has left, or nobody takes any more of it.
+// Sent waits until all of LocalRequest.Body is sent, or the call has ended.
 func (c *LocalCall) Sent() {
 	c.st.Lock()
 	defer c.st.Unlock()
@@ -103,7 +100,7 @@ func (c *LocalCall) awaitSent() {
 	}
 }
 
-// push writes as much of the rest as the window takes.
+// push writes rest as far as the window allows.
 func (c *LocalCall) push() {
 	for len(c.rest) > 0 {
 		conn := c.up.Conn()
@@ -121,9 +118,9 @@ func (c *LocalCall) push() {
 	}
 }
 
-// Taken waits until the queue has taken the call, which is zero, or has not: then it is
-// the HTTP status of the refusal, 429 or 503, and Status has its words. A call that is
-// taken may end in any way.
+// Taken waits until the queue has taken the call, and returns 0, or has refused it: then it
+// returns the HTTP status 429 or 503, and Status has the message. A call that was taken may
+// end in any way.
 func (c *LocalCall) Taken() (refused int) {
 	c.st.Lock()
 	defer c.st.Unlock()
@@ -136,8 +133,8 @@ func (c *LocalCall) Taken() (refused int) {
 	return c.refused
 }
 
-// Header waits for the beginning of the answer and returns its fields; those of an
-// answer that is nothing but a status are among them.
+// Header waits for the beginning of the answer and returns its fields, with the status if
+// that is the whole answer.
 //
 // Errors: ErrCallCut.
 func (c *LocalCall) Header() (Fields, error) {
@@ -152,8 +149,8 @@ func (c *LocalCall) Header() (Fields, error) {
 	return c.head, nil
 }
 
-// Read takes bytes of the answer, and waits while there are none. What is not read
-// gives its sender no credit for more.
+// Read returns bytes of the answer, and waits for them. The worker gets credit for bytes
+// that were read.
 //
 // Errors: io.EOF at the end of the answer; ErrCallCut.
 func (c *LocalCall) Read(p []byte) (int, error) {
@@ -187,22 +184,22 @@ func (c *LocalCall) Waits() bool {
 	return c.taken == len(c.body) && !c.ended && !c.broken
 }
 
-// Trailer returns the fields behind the answer, once Read has returned io.EOF.
+// Trailer returns the trailers of the answer, once Read has returned io.EOF.
 func (c *LocalCall) Trailer() Fields {
 	c.st.Lock()
 	defer c.st.Unlock()
 	return c.tail
 }
 
-// Status returns how the call has ended, once Read or Header has returned an error:
-// what the answer says, or what gRPC makes of the way in which it was cut off.
+// Status returns the status of the call, once Read or Header has returned an error: that of
+// the answer, or gRPC's status for the way in which the call was cut off.
 func (c *LocalCall) Status() (grpcwire.Code, string) {
 	c.st.Lock()
 	defer c.st.Unlock()
 	return c.code, c.message
 }
 
-// Cancel ends the call: its caller has left. It does nothing to one that has ended.
+// Cancel ends the call, because its caller has left. It does nothing after the call's end.
 func (c *LocalCall) Cancel() {
 	c.st.Lock()
 	defer c.st.Unlock()
@@ -216,8 +213,8 @@ func (c *LocalCall) cancel() {
 	}
 }
 
-// Close gives up what there is of the call, and cancels it if it has not ended. One
-// that was never opened, or is closed, stays as it is.
+// Close frees the call, and cancels it if it has not ended. It does nothing to a call that
+// is not open.
 func (c *LocalCall) Close() {
 	if c.st == nil {
 		return
@@ -253,10 +250,10 @@ func (c *call) localCall() *LocalCall {
 	return s.Owner.(*LocalCall)
 }
 
-// unread reports whether its reader leaves bytes of the answer here.
+// unread reports whether bytes of the answer wait for its reader.
 func (c *LocalCall) unread() bool { return c != nil && c.taken < len(c.body) }
 
-// moved tells the call that its caller has taken something.
+// moved tells the call that its caller has read bytes.
 func (c *LocalCall) moved() {
 	if s := c.relayEnd.link.Conn.Stream(c.up.ID()); s != nil {
 		if call, ok := s.Owner.(*call); ok {
@@ -265,7 +262,8 @@ func (c *LocalCall) moved() {
 	}
 }
 
-// noteTaken tells it that the call waits in the queue, or has a worker.
+// noteTaken tells a caller in this process that the call waits in the queue, or has a
+// worker.
 func (c *call) noteTaken() {
 	if l := c.localCall(); l != nil && !l.joined {
 		l.joined = true
@@ -273,7 +271,8 @@ func (c *call) noteTaken() {
 	}
 }
 
-// noteRefused tells it that cabrank itself answers: one that was not taken is refused.
+// noteRefused tells a caller in this process that Cabrank refuses a call that the queue had
+// not taken.
 func (c *call) noteRefused(why *answer) {
 	l := c.localCall()
 	if l == nil || l.joined {
@@ -283,7 +282,7 @@ func (c *call) noteRefused(why *answer) {
 	if why.status == http.StatusTooManyRequests {
 		l.refused = why.status
 	}
-	l.code, l.message = why.code, why.message // its answer says the same, later
+	l.code, l.message = why.code, why.message // the answer will say the same
 	l.wake.Broadcast()
 }
 
@@ -325,8 +324,8 @@ func (c *LocalCall) answerData(p []byte, end bool) {
 	c.wake.Broadcast()
 }
 
-// answerReset takes the end of the stream. One behind the whole answer says only
-// that the rest of the request is not wanted.
+// answerReset takes a RST_STREAM. After the whole answer it only says that the rest of the
+// request is not wanted.
 func (c *LocalCall) answerReset(code h2.ErrCode) {
 	if c.ended {
 		c.wake.Broadcast()
@@ -339,7 +338,7 @@ func (c *LocalCall) answerReset(code h2.ErrCode) {
 	c.cut(codeOfReset(code), "")
 }
 
-// cut ends the call before its answer.
+// cut ends the call without a whole answer.
 func (c *LocalCall) cut(code grpcwire.Code, message string) {
 	if !c.ended {
 		c.broken, c.code, c.message = true, code, message
@@ -353,8 +352,8 @@ func (c *LocalCall) dropBody() {
 	c.count()
 }
 
-// count accounts for what waits here: it is the connection's, as is what waits behind it in
-// the call (R11).
+// count updates the bytes that wait here in the count of the connection, like those that
+// wait in the call behind it (R11).
 func (c *LocalCall) count() {
 	if n := cap(c.body) + c.kept; n != c.held {
 		c.relayEnd.held += n - c.held
@@ -363,7 +362,7 @@ func (c *LocalCall) count() {
 	}
 }
 
-// Take counts bytes that its caller holds for the call, and reports whether there is room.
+// Take counts n bytes that the caller holds for the call, and reports whether there is room.
 func (c *LocalCall) Take(n int) bool {
 	c.st.Lock()
 	defer c.st.Unlock()
@@ -374,7 +373,7 @@ func (c *LocalCall) Take(n int) bool {
 	return true
 }
 
-// Give counts bytes that its caller holds no more. Close gives back all that is left.
+// Give takes back n bytes of Take. Close gives back the rest.
 func (c *LocalCall) Give(n int) {
 	c.st.Lock()
 	defer c.st.Unlock()

@@ -1,18 +1,18 @@
 package relay
 
 const (
-	// connectionSize is what a caller's connection that is idle takes, at most,
-	// bytes: its engine, its header table and what the kernel has of it.
+	// connectionSize is the most memory of an idle caller's connection, bytes: engine,
+	// header table and the kernel's part.
 	connectionSize = 16 << 10
-	// However little memory there is, so much is served.
+	// The bounds never go below these, however little memory the container has.
 	leastBuffers     = 1 << 20
 	leastConnections = 16
 )
 
-// SetMemory tells how many bytes callers may take: one half of them bounds the
-// buffers, if it is less than Options.BufferTotal, the other the connections, if they
-// are fewer than Limits.Connections. 0 means that the options alone do. What is in
-// use beyond a new bound is given up as new work comes.
+// SetMemory sets how many bytes callers may take. One half bounds the buffers, if it is less
+// than Options.BufferTotal; the other half bounds the connections, if that makes fewer than
+// Limits.Connections. 0 leaves the options alone. Use above a new bound is given up as new
+// work comes.
 //
 // Concurrency: may be called from anywhere.
 func (r *Relay) SetMemory(bytes int64) {
@@ -20,7 +20,7 @@ func (r *Relay) SetMemory(bytes int64) {
 	r.budget.SetTotal(r.bufferTotal())
 }
 
-// bufferTotal is how many bytes may be buffered.
+// bufferTotal returns how many bytes may be buffered.
 func (r *Relay) bufferTotal() int64 {
 	total := r.settings().BufferTotal
 	if bytes := r.memory.Load(); bytes > 0 {
@@ -29,7 +29,7 @@ func (r *Relay) bufferTotal() int64 {
 	return total
 }
 
-// mostConnections is how many callers' connections there may be.
+// mostConnections returns how many connections callers may have.
 func (r *Relay) mostConnections() int64 {
 	most := int64(r.settings().Limits.Connections)
 	if bytes := r.memory.Load(); bytes > 0 {

@@ -7,24 +7,21 @@ import (
 	"github.com/cabrank/cabrank/internal/rank"
 )
 
-// overloadGap is for how long no caller's newest call has gone first when an
-// overload counts as over: while one lasts the order is tried the other way round
-// now and then.
+// overloadGap is how long no caller's newest call goes first before an overload counts as
+// over: during an overload the rank tries the usual order now and then.
 const overloadGap = 5 * time.Second
 
-// overloads tells when more calls come than can be served in time, and when that is
-// over.
+// overloads logs the beginning and the end of overloads.
 //
 // Concurrency: belongs to the pacer.
 type overloads struct {
 	log   *slog.Logger
 	began time.Duration // of the overload that lasts
-	calm  time.Duration // since when no newest call goes first; 0: one does
+	calm  time.Duration // when newest calls stopped going first; 0: they still do
 	lasts bool
 }
 
-// tell logs what has changed since the last call. It returns when it wants to be
-// called next; 0 is any time.
+// tell logs changes since its last call. It returns when to call it next; 0: no need.
 func (o *overloads) tell(r *rank.Rank, now time.Duration) (next time.Duration) {
 	callers := r.Overloaded()
 	switch {
@@ -46,6 +43,6 @@ func (o *overloads) tell(r *rank.Rank, now time.Duration) (next time.Duration) {
 	return 0
 }
 
-// Overloaded reports whether an overload lasts: more calls come, of one caller at
-// least, than can end before their deadlines.
+// Overloaded reports an overload: of at least one caller more calls come than can end before
+// their deadlines.
 func (r *Relay) Overloaded() bool { return r.overloaded.Load() }

@@ -17,7 +17,7 @@ type owner interface {
 	pumpAnswer(now time.Duration)
 }
 
-// requester takes what its caller sends.
+// requester takes the frames that its caller sends.
 type requester interface {
 	// requestHeaders takes the head of the request, or its trailers.
 	requestHeaders(b *h2.Block, end bool, now time.Duration)
@@ -27,15 +27,15 @@ type requester interface {
 	requestData(p []byte, end bool, now time.Duration)
 }
 
-// leaver ends before it has come to its end by itself.
+// leaver can be ended early.
 type leaver interface {
 	// abandoned is told that the caller has gone: its stream, its connection, or it
 	// has broken a rule. It closes the stream, if that is open still.
 	abandoned(now time.Duration)
-	// drained is told that the time of a drain is over: what can be answered in
-	// messageTime may be.
+	// drained is told that the time of a drain is over. It may still answer within
+	// messageTime.
 	drained(now time.Duration)
-	// cutOff ends it, with what can be told the caller without its reading.
+	// cutOff ends it at once. It may write what fits without the caller's reading.
 	cutOff(now time.Duration)
 }
 

@@ -5,19 +5,18 @@ import (
 	"strings"
 )
 
-// patterns find what is said of a method: by its whole name,
-// "/package.Service/Method", or else by that of its service,
-// "/package.Service/*".
+// patterns maps methods to values: by whole name, "/package.Service/Method", or else by
+// service, "/package.Service/*".
 //
 // Concurrency: immutable once made.
 type patterns[T any] map[string]T
 
-// add says something of the methods of a pattern.
+// add sets the value for the methods of a pattern.
 func (p patterns[T]) add(pattern string, said T) {
 	p[strings.TrimSuffix(pattern, "*")] = said
 }
 
-// find returns what is said of the method of a path.
+// find returns the value for the method of a path.
 func (p patterns[T]) find(path []byte) (said T, found bool) {
 	if len(p) == 0 {
 		return said, false

@@ -7,8 +7,8 @@ import (
 	"github.com/cabrank/cabrank/internal/rank"
 )
 
-// MethodRule says what may be done with the calls of a method beside sending
-// each of them once. The tags are for package config.
+// MethodRule allows retries and hedges for the calls of a method, and says how they are
+// cancelled. The tags are for package config.
 type MethodRule struct {
 	// Pattern is "/package.Service/Method", or "/package.Service/*" for all
 	// methods of a service that have no rule of their own.
@@ -17,22 +17,21 @@ type MethodRule struct {
 	// neither retries nor hedges.
 	Idempotent bool `key:"idempotent" default:"false" help:"whether a call may run more than once, so that it can be retried and hedged"`
 	Retries    int  `key:"retries" default:"0" range:"0..5" help:"attempts after a first one that failed; of all calls together a tenth, and 10 a second"`
-	// RetryOn are the answers after which it gets another one, and which do not
-	// settle a race with a hedge; UNAVAILABLE if there are none.
+	// RetryOn are the codes after which a call is retried, and which do not win a race
+	// with a hedge; UNAVAILABLE if empty.
 	RetryOn []grpcwire.Code `key:"retry_on" kind:"codes" default:"UNAVAILABLE" help:"the failures that are tried again"`
-	// HedgeAfter is how long a call goes without an answer until a second
-	// attempt is made beside it; 0 means that none is, HedgeAuto that it follows
-	// what most calls of the method take.
+	// HedgeAfter is the time without an answer after which a second attempt is made; 0
+	// means never, HedgeAuto a time derived from the method's runs.
 	HedgeAfter time.Duration `key:"hedge_after" kind:"hedge" default:"none" help:"time without an answer after which a second attempt is made, if a slot is free and nobody waits; auto: twice the time in which 95 % of them end"`
 	// Timeout bounds a call from its arrival, as a deadline of its caller that is so much
 	// later would; 0 means that it does not. It needs no Idempotent.
 	Timeout time.Duration `key:"timeout" default:"none" range:"1ms..24h" help:"bound on a call from its arrival, as if its caller had set that deadline; a shorter one of the caller counts"`
-	// OnCancel is what becomes of the slot of a call that is cancelled while it
-	// runs; 0 is as Options.OnCancel has it. It needs no Idempotent.
+	// OnCancel is what happens to the slot of a call that is cancelled while it runs; 0
+	// means Options.OnCancel. It does not need Idempotent.
 	OnCancel rank.OnCancel `key:"on_cancel" kind:"cancelled" default:"as for all" help:"slot of a cancelled call, as the key on_cancel"`
 }
 
-// HedgeAuto stands for a HedgeAfter that is found by the method's own times.
+// HedgeAuto is a HedgeAfter that follows the method's own run times.
 const HedgeAuto time.Duration = -1
 
 // Hedged reports whether a second attempt may be made beside the first.
@@ -46,7 +45,7 @@ type RetryBudget struct {
 	PerSecond float64
 }
 
-// policy is a rule as calls need it.
+// policy is a MethodRule prepared for calls.
 //
 // Concurrency: immutable.
 type policy struct {
@@ -59,13 +58,13 @@ type policy struct {
 	onCancel   rank.OnCancel
 }
 
-// on reports whether a call that was answered so may be tried again.
+// on reports whether a call may be retried after this code.
 func (p *policy) on(code grpcwire.Code) bool { return p.codes&(1<<code) != 0 }
 
 // idempotent reports whether the call may run more than once.
 func (c *call) idempotent() bool { return c.head.policy != nil && c.head.policy.idempotent }
 
-// newPolicies translates rules. One that allows nothing hides that of its service.
+// newPolicies prepares rules. A method's rule that allows nothing overrides its service's.
 func newPolicies(rules []MethodRule) patterns[*policy] {
 	all := make(patterns[*policy])
 	for _, rule := range rules {
@@ -98,7 +97,7 @@ func (r *Relay) MayRepeat(path string) bool {
 	return p != nil && p.idempotent
 }
 
-// policyOf returns the policy of the method of a path, nil if it has none.
+// policyOf returns the policy of the method of a path, nil: no policy.
 func (r *Relay) policyOf(path []byte) *policy {
 	p, _ := r.settings().policies.find(path)
 	return p

@@ -8,16 +8,16 @@ import (
 	"github.com/cabrank/cabrank/internal/h2"
 )
 
-// pushback is what an answer of cabrank's own says about another try.
+// pushback is what Cabrank's own answer says about a retry.
 //
 // Source: gRPC proposal A6, "Pushback".
 type pushback uint8
 
 const (
-	// pushNothing leaves it to the caller.
+	// pushNothing leaves the retry to the caller.
 	pushNothing pushback = iota
-	// pushAway asks for no further try: it would have the same deadline, which
-	// spans all of them, and less time (R16).
+	// pushAway asks for no retry: the deadline spans all attempts, so a retry would have
+	// less time (R16).
 	pushAway
 	// pushDrained names the time in which the queue is expected to drain.
 	pushDrained
@@ -25,11 +25,11 @@ const (
 	pushRate
 )
 
-// pushbackName is the field by which a gRPC answer says when to try again.
+// pushbackName is the field in which a gRPC answer says when to retry.
 const pushbackName = "grpc-retry-pushback-ms"
 
-// pushSpread is by which part pushbacks are longer or shorter, so that callers
-// that were refused together do not all come back together (R16).
+// pushSpread is the part by which pushbacks vary, so that callers that were refused together
+// do not come back together (R16).
 const pushSpread = 0.2
 
 func pushbackOf(why ending) pushback {
@@ -45,8 +45,8 @@ func pushbackOf(why ending) pushback {
 	}
 }
 
-// retryAfter returns when another try of a call that ends so may do better. It
-// is negative if none will, and 0 if nothing is known.
+// retryAfter returns the time after which a retry may succeed, negative if it would not, 0 if
+// that is not known.
 func (c *call) retryAfter(why ending, now time.Duration) time.Duration {
 	var after time.Duration
 	switch pushbackOf(why) {
@@ -68,8 +68,8 @@ func (c *call) retryAfter(why ending, now time.Duration) time.Duration {
 	return after
 }
 
-// postscript returns the fields behind an answer of cabrank's own: when to try
-// again, and how long the call has waited (Options.Explain). It is valid until
+// postscript returns the last fields of Cabrank's own answer: when to retry, and how long the
+// call waited (Options.Explain). It is valid until
 // the shard's scratch is used again.
 func (c *call) postscript(why ending, now time.Duration) []byte {
 	block := c.st.scratch[:0]
@@ -98,8 +98,8 @@ func (st *shardState) appendRetry(block []byte, after time.Duration, grpc bool) 
 	}
 }
 
-// appendCeil writes d in whole units, rounded up: who comes too early comes in
-// vain. Callers read 32 bits.
+// appendCeil writes d in whole units, rounded up: a retry before d would fail. Callers read
+// 32 bits.
 func appendCeil(dst []byte, d, unit time.Duration) []byte {
 	return strconv.AppendInt(dst, int64(min((d+unit-1)/unit, math.MaxInt32)), 10)
 }

@@ -7,9 +7,8 @@ import (
 	"github.com/cabrank/cabrank/internal/h2"
 )
 
-// requestHeaders implements owner. Trailers of a request are its end and nothing more:
-// gRPC has none, and servers on grpc-go end a connection on which they meet some, with
-// everybody's calls.
+// requestHeaders implements owner. Trailers of a request only end it: gRPC has none, and
+// grpc-go ends a connection, with everybody's calls, when it meets some.
 func (c *call) requestHeaders(b *h2.Block, end bool, now time.Duration) {
 	if c.state != callNew {
 		c.requestData(nil, end, now)
@@ -32,7 +31,7 @@ func (c *call) requestTooLarge(end bool, now time.Duration) {
 	c.fail(endedHeaders, now)
 }
 
-// begin looks at a request's HEADERS and sends the call on its way.
+// begin reads a request's HEADERS and checks its token.
 func (c *call) begin(b *h2.Block, end bool, now time.Duration) {
 	st, cc := c.st, c.caller
 	c.reqEnd = end
@@ -70,7 +69,7 @@ func (h *requestHead) mostTime() time.Duration {
 	return h.policy.timeout
 }
 
-// admit sends a call on its way whose caller may make it.
+// admit routes a call whose token, if one is needed, was checked.
 func (c *call) admit(now time.Duration) {
 	st, cc := c.st, c.caller
 	if c.head.notAllowed {
@@ -106,20 +105,20 @@ func (c *call) setHead(h *requestHead) {
 	c.grpc, c.method = h.grpc, h.method
 }
 
-// timeoutField encodes a grpc-timeout of what is left.
+// timeoutField encodes a grpc-timeout of the time left.
 func (st *shardState) timeoutField(left time.Duration) []byte {
 	value := grpcwire.AppendTimeout(st.digits[:0], max(left, 1))
 	st.scratch = h2.AppendFieldBytes(st.scratch[:0], "grpc-timeout", value)
 	return st.scratch
 }
 
-// requestData takes bytes from the caller: straight to the worker where they
-// fit, else into the call's own buffer. Credit goes back to the caller when
-// they leave, so that a queued call holds at most one window (R11).
+// requestData writes bytes of the request to the worker as far as its window allows, and puts
+// the rest into the call's buffer. The caller gets credit back when they are sent, so that a
+// queued call holds at most one window (R11).
 func (c *call) requestData(p []byte, end bool, now time.Duration) {
 	c.reqEnd = c.reqEnd || end
 	c.received += int64(len(p))
-	c.idle = stall{} // the engine tells of no frame that is empty
+	c.idle = stall{} // the engine passes no empty frame on
 	if c.state == callLocal {
 		c.localData(p, now)
 		return
@@ -143,12 +142,12 @@ func (c *call) requestData(p []byte, end bool, now time.Duration) {
 		st, cc := c.st, c.caller
 		c.count()
 		st.shed(cc, now)
-	case callNew, callLocal, callOver: // seen to, or nobody wants them
+	case callNew, callLocal, callOver: // handled above, or not needed
 	}
 }
 
-// passOn writes bytes that no replay will need straight to the worker, as far as
-// it takes them now and nothing waits before them, and returns the rest.
+// passOn writes bytes that no replay will need straight to the worker, if no others wait and
+// as far as its window allows, and returns the rest.
 func (c *call) passOn(p []byte, now time.Duration) []byte {
 	conn := c.up.Conn()
 	if conn == nil || len(p) == 0 || c.reqSent < len(c.req) || c.keeps(len(c.req)+len(p)) {
@@ -169,8 +168,8 @@ func (c *call) passOn(p []byte, now time.Duration) []byte {
 	return p[n:]
 }
 
-// pumpRequest writes what waits to the worker, as far as it can be written,
-// and returns the caller's credit for it.
+// pumpRequest writes waiting bytes of the request as far as the worker's window allows, and
+// gives the caller credit back.
 func (a *attempt) pumpRequest() {
 	c, conn := a.call, a.up.Conn()
 	if conn == nil || a.up.LocalDone() {
@@ -196,8 +195,8 @@ func (a *attempt) pumpRequest() {
 	c.trimRequest()
 }
 
-// creditCaller returns credit for bytes that were sent for the first time: a
-// replay sends some again.
+// creditCaller gives credit back for bytes that were sent for the first time, not again by a
+// replay.
 func (c *call) creditCaller(n int) {
 	total := c.reqBase + c.reqSent
 	fresh := min(n, total-c.credited)
@@ -209,9 +208,8 @@ func (c *call) creditCaller(n int) {
 	}
 }
 
-// trimRequest drops bytes that were sent and that no replay needs: the call
-// is committed, or more than ReplayBytes went out, or the process keeps as
-// much as it may (R3).
+// trimRequest drops sent bytes if no replay will need them: the call is committed, or more
+// than ReplayBytes were sent, or the process keeps as much as it may (R3).
 func (c *call) trimRequest() {
 	if c.keeps(len(c.req)) {
 		c.keep(cap(c.req))
@@ -234,11 +232,10 @@ func (c *call) trimRequest() {
 	}
 }
 
-// keeps reports whether the first n bytes of the request are to be kept for a
-// replay.
+// keeps reports whether the first n bytes of the request stay for a replay.
 func (c *call) keeps(n int) bool {
 	if c.hedging {
-		return true // two attempts send from it, each from its own place, whatever a reload says
+		return true // both attempts send from it, whatever a reload changes
 	}
 	if !c.replayable() || n > c.st.relay.settings().ReplayBytes {
 		return false
@@ -247,12 +244,10 @@ func (c *call) keeps(n int) bool {
 	return extra <= 0 || c.st.replay+extra <= c.st.replayTotal
 }
 
-// replayable reports whether the call can still be sent to another worker as
-// it came.
+// replayable reports whether the call can still be sent to another worker unchanged.
 func (c *call) replayable() bool { return !c.committed && !c.spent }
 
-// abandoned ends a call whose caller has gone: its stream, its connection, or
-// a rule that it broke.
+// abandoned ends a call whose caller has reset it, lost its connection or broken a rule.
 func (c *call) abandoned(now time.Duration) {
 	c.leaveQueue(now)
 	if !c.done {

@@ -8,8 +8,8 @@ import (
 	"github.com/cabrank/cabrank/internal/rank"
 )
 
-// The wait before another attempt is random, up to firstBackOff before the first
-// one, doubled for each further one, at most lastBackOff.
+// The wait before a retry is random: up to firstBackOff before the first one, doubled for
+// each further one, at most lastBackOff.
 //
 // Source: gRPC proposal A6, "Exponential Backoff".
 const (
@@ -17,14 +17,14 @@ const (
 	lastBackOff  = time.Second
 )
 
-// retryReason is why a call is tried again.
+// retryReason is why a call is retried.
 type retryReason uint8
 
 const (
 	retryLost    retryReason = iota // its connection died with the call on it
 	retryStatus                     // the worker's answer is one of the policy's codes
-	retryReset                      // the worker reset its stream, which is as much
-	retryDrained                    // the worker was to go, and the call had not ended in time
+	retryReset                      // the worker reset its stream with such a code
+	retryDrained                    // the worker was replaced before the call ended
 	retryReasons
 )
 
@@ -32,13 +32,13 @@ func (r retryReason) String() string {
 	return [...]string{retryLost: "worker_lost", retryStatus: "status", retryReset: "reset", retryDrained: "worker_draining"}[r]
 }
 
-// retryDenial is why a call is not tried again that has a retry left.
+// retryDenial is why a call with a retry left is not retried.
 type retryDenial uint8
 
 const (
-	deniedBudget   retryDenial = iota // too many retries and hedges for the calls there are
-	deniedPushback                    // the worker has asked for none, or for a longer wait than calls may have
-	deniedDeadline                    // its time would be up
+	deniedBudget   retryDenial = iota // the retry budget is spent
+	deniedPushback                    // the worker asks for no retry, or for a longer wait than queue.timeout
+	deniedDeadline                    // the deadline would pass
 	retryDenials
 )
 
@@ -46,9 +46,8 @@ func (d retryDenial) String() string {
 	return [...]string{deniedBudget: "budget", deniedPushback: "pushback", deniedDeadline: "deadline"}[d]
 }
 
-// retryAnswer has a call tried again that was answered with one of the codes of
-// its method's policy. It reports whether that answer is done with: the caller
-// does not hear of it.
+// retryAnswer retries a call that was answered with one of its policy's codes. It reports
+// whether it did: then the caller does not get this answer.
 func (c *call) retryAnswer(b *h2.Block, now time.Duration) bool {
 	if !c.hasRetry() || !c.head.policy.on(c.code) {
 		return false
@@ -59,41 +58,39 @@ func (c *call) retryAnswer(b *h2.Block, now time.Duration) bool {
 		c.st.stats.retriesDenied[deniedPushback]++
 		return false
 	case asked:
-		c.backOffs = 0 // A6: what follows begins with the shortest wait again
+		c.backOffs = 0 // A6: later retries begin with the shortest wait again
 	default:
 		pause = c.backOff()
 	}
 	return c.scheduleRetry(retryStatus, pause, c.verdict(), now)
 }
 
-// retryReset does so for an answer that is none: RST_STREAM with an error code
-// that callers take for such a code.
+// retryReset retries a call after RST_STREAM with an error code that maps to one of its
+// policy's codes.
 func (c *call) retryReset(code h2.ErrCode, now time.Duration) bool {
 	return c.hasRetry() && c.head.policy.on(codeOfReset(code)) &&
 		c.scheduleRetry(retryReset, c.backOff(), rank.Failed, now)
 }
 
-// retryLost does so for a call that may have run on a worker that is gone.
+// retryLost retries a call that may have run on a worker whose connection is lost.
 func (c *call) retryLost(now time.Duration) bool {
 	return c.hasRetry() && c.scheduleRetry(retryLost, c.backOff(), outcomeOf(endedLost), now)
 }
 
-// retryDrained does so for a call that Cabrank itself takes from its worker. That
-// adds no load in an outage, which is what the budget is there for, nor does
-// anything speak for a wait.
+// retryDrained retries a call that Cabrank takes from its worker. It needs no budget, which
+// is for outages, and no wait.
 func (c *call) retryDrained(now time.Duration) bool {
 	return c.hasRetry() && c.scheduleRetry(retryDrained, 0, rank.Failed, now)
 }
 
-// hasRetry reports whether the call may be sent once more by its method's policy,
-// and can (R3).
+// hasRetry reports whether the policy allows another retry and the call can be replayed (R3).
 func (c *call) hasRetry() bool {
 	p := c.head.policy
 	return p != nil && c.retries < p.retries && c.replayable() && c.lease.Valid()
 }
 
-// pushbackIn returns the wait that an answer asks for before another attempt,
-// and whether it does. It is negative if there is to be none.
+// pushbackIn returns the wait before a retry that an answer asks for, negative for no retry,
+// and whether it asks.
 //
 // Source: gRPC proposal A6, "Pushback".
 func pushbackIn(b *h2.Block) (wait time.Duration, asked bool) {
@@ -108,7 +105,7 @@ func pushbackIn(b *h2.Block) (wait time.Duration, asked bool) {
 	return time.Duration(ms) * time.Millisecond, true
 }
 
-// backOff returns how long the next attempt waits. Full jitter: calls that failed
+// backOff returns the wait before the next attempt, with full jitter: calls that failed
 // together do not come back together.
 func (c *call) backOff() time.Duration {
 	longest := min(firstBackOff<<c.backOffs, lastBackOff)
@@ -116,8 +113,8 @@ func (c *call) backOff() time.Duration {
 	return time.Duration(c.st.relay.settings().Random() * float64(longest))
 }
 
-// scheduleRetry ends an attempt that has failed and has the call wait for its next one,
-// if there is time for it and the budget allows it.
+// scheduleRetry ends a failed attempt and schedules the next one, if the deadline and the
+// budget allow it. It reports whether it did.
 func (c *call) scheduleRetry(why retryReason, pause time.Duration, outcome rank.Outcome, now time.Duration) bool {
 	switch {
 	case c.deadline != 0 && now+pause >= c.deadline:
@@ -143,16 +140,15 @@ func (c *call) scheduleRetry(why retryReason, pause time.Duration, outcome rank.
 	return true
 }
 
-// pauseUntil has a call without a worker wait for its next attempt.
+// pauseUntil makes a call without a worker wait for its next attempt.
 func (c *call) pauseUntil(at, now time.Duration) {
-	c.state, c.resumeAt = callPausing, max(at, 1) // 0 would be never
+	c.state, c.resumeAt = callPausing, max(at, 1) // 0 means never
 	c.count()
 	c.setClock(now)
 }
 
-// resume brings a call that has paused to the rank again: to the tail, for it
-// has had a turn, and with a wait of its own. One that nobody has looked at has had
-// none.
+// resume brings a paused call back to the rank: to the tail of the queue with a new wait,
+// because it has run, or to the head with its old wait if no worker has looked at it.
 func (c *call) resume(now time.Duration) {
 	c.leaveWaiting()
 	c.state, c.resumeAt = callNew, 0

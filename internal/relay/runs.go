@@ -7,12 +7,10 @@ import (
 	"github.com/cabrank/cabrank/internal/health"
 )
 
-// enoughRuns is how many runs must have been seen of a method before silence is
-// judged by them.
+// enoughRuns is how many runs of a method must be known before silence is judged by them.
 const enoughRuns = 20
 
-// runsOf is what was seen of the runs of a method, nil for one without a name: those have
-// it in common.
+// runsOf returns the record of a method's runs. Methods without a name (nil) share one.
 func (r *Relay) runsOf(m *method) *health.Runs {
 	if m == nil {
 		return &r.unnamedRuns
@@ -20,8 +18,7 @@ func (r *Relay) runsOf(m *method) *health.Runs {
 	return &m.runs
 }
 
-// usualRun returns how long the method's runs take at most these days, 0 if
-// that is not known.
+// usualRun returns the longest recent run of the method, 0 if too few are known.
 func (m *method) usualRun() time.Duration {
 	if m == nil {
 		return 0
@@ -44,8 +41,8 @@ func (st *shardState) recordRun(c *call, now time.Duration) {
 	}
 }
 
-// endedByClock reports an answer that is the deadline's: a worker's library makes it
-// by itself, and the handler goes on.
+// endedByClock reports whether the worker's library ended the call at its deadline: the
+// handler may still run.
 func (a *attempt) endedByClock() bool {
 	return a.code == grpcwire.DeadlineExceeded && a.call.late()
 }

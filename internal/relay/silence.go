@@ -8,17 +8,16 @@ import (
 	"github.com/cabrank/cabrank/internal/health"
 )
 
-// Suspect closes the endpoint for new calls because it is silent, or opens it
-// again (R6). The calls that run there go on, and it counts as ready. The first
-// byte of an answer opens it, too.
+// Suspect closes the endpoint for new calls because it is silent, or opens it again (R6).
+// Running calls go on, and it counts as ready. The first byte of an answer opens it, too.
 func (r *Relay) Suspect(e *Endpoint, suspect bool) {
 	e.suspect.Store(suspect)
 	deliver(r.rank.SetSuspect(e.slots, suspect, r.now(), nil))
 }
 
-// alive reports whether a header block of an answer shows that a thread of the
-// worker's has worked. A refusal does not (R1, R6), nor the first of its two blocks
-// (R2), nor what a library answers by itself when the deadline passes.
+// alive reports whether a header block shows that a thread of the worker has worked. A
+// refusal does not (R1, R6), nor the first of its two blocks (R2), nor the answer that a
+// library sends by itself at the deadline.
 func (a *attempt) alive(b *h2.Block, end bool) bool {
 	if !end {
 		return b.Fields > plainFields || !a.via.upstream.endpoint.local
@@ -37,13 +36,13 @@ func (a *attempt) alive(b *h2.Block, end bool) bool {
 	}
 }
 
-// noteAnswer notes a frame of an answer that shows life. What else a worker sends says
-// nothing of its health: servers on gRPC's C core greet a request with a PING of
-// their own while all threads of the language behind them are stuck.
+// noteAnswer notes a frame of an answer that shows life. Other frames say nothing about the
+// worker's health: servers on gRPC's C core send a PING at each request, even while all
+// threads of the language above are stuck.
 func (a *attempt) noteAnswer(now time.Duration) {
 	uc := a.via
 	if uc == nil || uc.heard == now {
-		return // it was left, and what comes late is for nobody; or that was seen
+		return // the attempt has left the connection, or this instant is noted
 	}
 	if u := uc.upstream; uc.heard == 0 || u.turned.Any() {
 		u.turned, u.dials.failures = health.Turned{}, 0
@@ -56,51 +55,50 @@ func (a *attempt) noteAnswer(now time.Duration) {
 	}
 }
 
-// givenUp are calls that were given up before they were answered with a byte: their
-// handlers may run on (R5), and nobody will tell when one has ended.
+// givenUp counts calls that were given up before a byte of their answer: their handlers may
+// run on (R5), and their ends stay unknown.
 type givenUp struct {
 	calls int
 	first time.Duration // when the first of them began
 	until time.Duration // when the last of them was given up
 }
 
-// upstreamActivity is what an upstream remembers for its activity.
+// upstreamActivity is an upstream's record for Relay.Activity.
 type upstreamActivity struct {
-	heard  time.Duration // last answer on connections that have ended
+	heard  time.Duration // last answer on ended connections
 	left   time.Duration // when a call was last given up
 	given  givenUp       // since the last answer
 	last   time.Duration // when the last call of given began
 	lastOf *method       // its method
 	path   []byte        // its path
-	calls  uint64        // all that were sent there
+	calls  uint64        // all calls that were sent there
 }
 
-// connActivity is what an upstream connection remembers: when a byte of an answer came
-// last, when the first call was sent to its end after that, and its method.
+// connActivity is the record of an upstream connection: the last byte of an answer, when the
+// first call after it was sent completely, and that call's method.
 type connActivity struct {
 	heard   time.Duration
 	asked   time.Duration
 	askedOf *method
 }
 
-// owed reports whether the call was sent to its end and not answered with a byte.
+// owed reports whether the call was sent completely and has no byte of an answer.
 func (a *attempt) owed() bool { return !a.answered && a.up.LocalDone() }
 
-// sent notes that a call was sent to its end, if it is the first since the last
-// byte.
+// sent notes that a call was sent completely, if it is the first since the last answer.
 func (uc *upstreamConn) sent(m *method, now time.Duration) {
 	if uc.asked <= uc.heard {
 		uc.asked, uc.askedOf = now, m
 	}
 }
 
-// noteGivenUp notes that a call was cancelled there that began at an instant. Its handler
-// may run on, and hold a thread (R5).
+// noteGivenUp notes a cancelled call, which began at the given instant. Its handler may run
+// on and hold a thread (R5).
 func (u *upstream) noteGivenUp(a *attempt, began, now time.Duration) {
 	u.left = now
 	if a.owed() || a.endedByClock() {
 		if u.given.until <= u.lastHeard() {
-			u.given = givenUp{} // a thread is through with what it had
+			u.given = givenUp{} // an answer since: a thread has finished
 		}
 		if u.given.calls++; u.given.calls == 1 {
 			u.given.first = began

@@ -10,13 +10,13 @@ import (
 )
 
 const (
-	// othersPart is which part of what there is besides others' connections no single
-	// source gets: an eighth is always left, and of that an eighth by the next one.
+	// othersPart: no single source gets the last eighth of what others leave, so that an
+	// eighth is left, and an eighth of that after a second such source.
 	othersPart = 8
-	// ownIdleTime is how long a connection has had no call at least when a newer one
-	// of its own source takes its place.
+	// ownIdleTime is how long a connection must be idle before a newer one of its own
+	// source takes its place.
 	ownIdleTime = time.Second
-	// sourceClasses is one for each doubling of a source's connections.
+	// sourceClasses is the number of classes, one for each doubling of a source's connections.
 	sourceClasses = 32
 )
 
@@ -24,7 +24,7 @@ const (
 //
 // Concurrency: idle[i] is guarded by the lock of the shard i, the rest by sources.mu.
 type source struct {
-	key   netip.Prefix      // invalid: not known, as of Unix sockets
+	key   netip.Prefix      // invalid: unknown, as for Unix sockets
 	count int               // connections
 	class int               // by count
 	node  node[source]      // in sources.classes
@@ -51,10 +51,10 @@ func (s *source) markIdle(entry *idleEntry, of idleConn, shard int) {
 	}
 }
 
-// leave notes that it has one, or is gone.
+// leave notes that the connection has a call, or is gone.
 func (s *idleEntry) leave() { s.node.leave() }
 
-// sources are those that have connections.
+// sources has the sources with connections.
 //
 // Concurrency: mu is a leaf.
 type sources struct {
@@ -68,7 +68,7 @@ func (s *sources) init(shards int) {
 	s.shards, s.all = shards, make(map[netip.Prefix]*source)
 }
 
-// sourceKey returns what connections from an address are counted by.
+// sourceKey returns the key by which connections from an address are counted.
 func sourceKey(address string) netip.Prefix {
 	a, err := netip.ParseAddr(address)
 	if err != nil {
@@ -127,10 +127,9 @@ func (s *sources) largest() *source {
 	return nil
 }
 
-// countIn counts a caller's connection in, or returns nil if there is no room, or scarce,
-// no descriptor for it. Then the source with the most connections gives up the one that
-// has been without a call for longest. One source has at most seven times as many as it
-// leaves to others.
+// countIn counts a caller's connection in. If there is no room, or scarce says that few
+// descriptors are left, it evicts an idle connection, or returns nil if none is idle. One
+// source has at most seven times as many connections as it leaves to others.
 func (r *Relay) countIn(address string, scarce bool) *source {
 	from, count := r.sources.add(address)
 	left := r.mostConnections() - r.connections.Add(1)
@@ -151,8 +150,9 @@ func (r *Relay) countOut(from *source) {
 	}
 }
 
-// evictIdle ends an idle connection for a new one, and reports whether there was any: of
-// the largest source, or else of the new one's own, which it does not take at once.
+// evictIdle ends an idle connection for a new one, and reports whether it did: the oldest of
+// the largest source, or else one of the new connection's own source that has been idle for
+// ownIdleTime.
 func (r *Relay) evictIdle(from *source) bool {
 	if largest := r.sources.largest(); largest != from && r.evictOldest(largest, r.now()) {
 		return true
@@ -160,8 +160,8 @@ func (r *Relay) evictIdle(from *source) bool {
 	return r.evictOldest(from, r.now()-ownIdleTime)
 }
 
-// evictOldest ends the connection of a source that has been idle for longest, if that
-// is since before the given time.
+// evictOldest ends the longest idle connection of a source, if it has been idle since the
+// given time, and reports whether it did.
 func (r *Relay) evictOldest(from *source, before time.Duration) bool {
 	var where *shardState
 	for i, st := range r.shards {
@@ -187,8 +187,8 @@ func (r *Relay) evictOldest(from *source, before time.Duration) bool {
 // idleSince implements idleConn.
 func (cc *callerConn) idleSince() time.Duration { return cc.lifetime.quiet }
 
-// evict ends an idle connection at once, to make room: its caller learns by GOAWAY
-// that no call was under way.
+// evict ends an idle connection at once to make room. GOAWAY tells its caller that no call
+// was under way.
 func (cc *callerConn) evict() {
 	cc.st.disconnects[disconnect{ofCaller, reasonMakeRoom}]++
 	if conn := cc.link.Conn; conn.Greeted() {
@@ -197,13 +197,13 @@ func (cc *callerConn) evict() {
 	cc.link.CloseFlushed(errEvicted)
 }
 
-// markIdle notes that the connection has no call, if that is so, but for such as are answered
-// at the door.
+// markIdle notes that the connection is idle, if all its calls are ones that Cabrank
+// answers.
 func (cc *callerConn) markIdle() {
 	if cc.link.Conn.Streams() == cc.answeredHere && !cc.link.Closed() {
 		cc.source.markIdle(&cc.idle, cc, cc.st.number)
 	}
 }
 
-// markBusy notes that it has one, or is gone.
+// markBusy notes that the connection has a call, or is gone.
 func (cc *callerConn) markBusy() { cc.idle.leave() }

@@ -8,40 +8,37 @@ import (
 )
 
 const (
-	// stallEvery is how often calls are looked at, at most: a stalled one is ended so
-	// much late.
+	// stallEvery is the time between two looks at all calls: a stalled call ends so much
+	// late.
 	stallEvery = 250 * time.Millisecond
-	// reclaimLooks is how often a call is found stalled whose slot somebody waits for
-	// who has more of a claim to it, until it loses it.
+	// reclaimLooks is after how many looks a stalled call loses its slot to a caller with
+	// more of a claim to it.
 	reclaimLooks = 4
-	// fewLooks is by what the time is divided that an answer may lie here while the
-	// budget is exceeded.
+	// fewLooks divides the time for unread answers while the budget is exceeded.
 	fewLooks = 4
 )
 
-// stallWatch ends the calls of one shard whose callers hold slots and do nothing
-// with them while others wait (R9): after the time that Options have, or about a
-// second if their callers have more than their share of the slots, and somebody
-// waits who has less.
+// stallWatch ends calls of one shard whose callers hold slots and do nothing with them while
+// others wait (R9): after Options.StallTimeout, or after about a second if the caller has
+// more than its share of the slots and a caller with less waits.
 //
-// It costs a call nothing but a mark where its bytes move. Only while calls wait
-// in the rank are those that have a slot looked at, four times a second; the time
-// in which nobody waits counts for nothing, so that a quiet stream is not cut off
-// for the first call that has to wait a moment. In the same way it ends calls whose
-// answers lie here, untaken and without a slot, when room for others gets short.
+// A call only marks where its bytes move. While calls wait in the rank, the watch looks at
+// those with slots, four times a second. Time in which no call waits does not count, so that
+// the first call that waits a moment does not end a quiet stream. In the same way it ends
+// calls without a slot whose unread answers take memory that others need.
 //
 // Concurrency: guarded by the lock of its shard.
 type stallWatch struct {
 	st      *shardState
 	timer   shard.Timer
-	after   time.Duration // 0: never
+	after   time.Duration // StallTimeout, 0: never
 	stalled []failer      // scratch
-	idle    []*call       // scratch: those that may lose their slots
+	idle    []*call       // scratch: calls that may lose their slots
 }
 
-// stall counts the looks since the caller of a call has moved a byte: those at which
-// it was its turn while somebody waited, and those at which that was somebody with
-// more of a claim to the slot.
+// stall counts the looks since the caller last moved a byte, while it was the caller's turn
+// and others waited: all of them, and those with a waiting caller that has more of a claim
+// to the slot.
 type stall struct {
 	looks  uint32
 	wanted uint8
@@ -58,7 +55,7 @@ func newStallWatch(st *shardState, after time.Duration) *stallWatch {
 	return w
 }
 
-// wind has the watch look again, while there are calls.
+// wind sets the timer for the next look.
 func (w *stallWatch) wind(now time.Duration) {
 	if w.after > 0 && !w.timer.Set() {
 		w.st.SetTimer(&w.timer, now+stallEvery)
@@ -90,8 +87,7 @@ func (w *stallWatch) Expired(_ *shard.Timer, now time.Duration) {
 	w.reclaim(now)
 }
 
-// reclaim takes slots from those who have more than their share, one after the other:
-// each brings its caller nearer to it.
+// reclaim takes slots from callers above their share, one by one until they are at it.
 func (w *stallWatch) reclaim(now time.Duration) {
 	for i, c := range w.idle {
 		w.idle[i] = nil
@@ -105,8 +101,7 @@ func (w *stallWatch) reclaim(now time.Duration) {
 	w.idle = w.idle[:0]
 }
 
-// crowded reports whether answers that nobody takes begin to keep others from
-// being read ahead (absorb).
+// crowded reports whether unread answers begin to keep other answers from being absorbed.
 func (r *Relay) crowded() bool {
 	return r.budget.Pressed() || r.absorbed.Load() > r.bufferTotal()/4
 }
@@ -116,7 +111,7 @@ func (w *stallWatch) lookAtSlot(s *h2.Stream) {
 	a := s.Owner.(*attempt)
 	c := a.call
 	switch {
-	case a != &c.attempt: // a second one of the same call
+	case a != &c.attempt: // the hedge of the same call
 	case !c.awaitsCaller():
 		c.idle = stall{}
 	default:
@@ -125,9 +120,8 @@ func (w *stallWatch) lookAtSlot(s *h2.Stream) {
 	}
 }
 
-// lookAtAnswer looks at a call by its stream to a caller. It holds no slot any more,
-// but memory, until the caller takes what its worker has left here. So does an
-// exchange whose handler waits for its caller.
+// lookAtAnswer looks at a call by its stream to a caller. An unread answer holds no slot, but
+// memory; so does an exchange that waits for its caller.
 func (w *stallWatch) lookAtAnswer(s *h2.Stream) {
 	switch o := s.Owner.(type) {
 	case *call:
@@ -141,12 +135,12 @@ func (w *stallWatch) lookAtAnswer(s *h2.Stream) {
 	}
 }
 
-// looks is how often a call is found stalled in a part of the time.
+// looks returns the number of looks in the given part of StallTimeout.
 func (w *stallWatch) looks(part time.Duration) uint32 {
 	return uint32(w.after / part / stallEvery)
 }
 
-// answerLooks is how often an answer is found untaken before it is given up.
+// answerLooks returns after how many looks an unread answer is given up.
 func (w *stallWatch) answerLooks() uint32 {
 	if w.st.relay.budget.Exceeded() {
 		return w.looks(fewLooks)
@@ -162,13 +156,11 @@ func (w *stallWatch) lookAt(f failer, idle *uint32, looks uint32) {
 	w.stalled = append(w.stalled, f)
 }
 
-// awaitsCaller reports whether a call has a slot and goes on only when its caller
-// does something: it leaves bytes of the answer here (or its end in this process
-// does), or it has not ended its
-// request and none of that waits for the worker. The latter is also so of a quiet
-// conversation whose worker has nothing to say, or thinks; nobody can see that
-// from here. A caller that has ended its request, and takes what there is, does
-// its part, however long the worker is silent.
+// awaitsCaller reports whether a call with a slot waits for its caller: bytes of the answer
+// are unread here or in a LocalCall, or the request is not complete and none of it waits for
+// the worker. The latter is also true of a quiet conversation whose worker is thinking: the
+// relay cannot see that. A caller that has ended its request and reads its answer does its
+// part, however long the worker is silent.
 func (c *call) awaitsCaller() bool {
 	switch {
 	case c.state != callRunning || !c.lease.Valid():

@@ -6,8 +6,8 @@ import (
 	"github.com/cabrank/cabrank/internal/h2"
 )
 
-// triesName is the field that tells a worker how many attempts came before. Those
-// that were refused without having been looked at do not count.
+// triesName is the field that tells a worker how many attempts came before. Attempts that
+// were refused unseen do not count.
 //
 // Source: gRPC proposal A6, "Exposed Retry Metadata".
 const triesName = "grpc-previous-rpc-attempts"
@@ -15,8 +15,8 @@ const triesName = "grpc-previous-rpc-attempts"
 // maxTries is how much the field adds to a header list, as maxAdded.
 const maxTries = len(triesName) + 10 + 32
 
-// readTries reads how many attempts its caller has made before this call. What
-// is no number counts as none.
+// readTries reads how many attempts the caller made before this call, 0 if the value is not
+// a number.
 func readTries(value []byte) int {
 	n, err := strconv.ParseUint(string(value), 10, 20)
 	if err != nil {
@@ -25,8 +25,7 @@ func readTries(value []byte) int {
 	return int(n)
 }
 
-// triesField encodes the field for an attempt with so many before it, those of
-// the caller included.
+// triesField encodes the field for an attempt after n others, those of the caller included.
 func (st *shardState) triesField(n int) []byte {
 	value := strconv.AppendInt(st.digits[:0], int64(n), 10)
 	st.tries = h2.AppendFieldBytes(st.tries[:0], triesName, value)

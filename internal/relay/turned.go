@@ -6,19 +6,17 @@ import (
 	"github.com/cabrank/cabrank/internal/rank"
 )
 
-// A call is turned away if its worker ends the connection, or says GOAWAY, without a
-// look at the call. It may be the worker's fault, which would do so with any call, or
-// the call's, which no worker takes. So both become slower, each for itself: a call
-// that is turned away again and again waits longer and longer before it moves on, and
-// an endpoint that answers nobody else meanwhile gets a call more and more rarely.
+// A call is turned away if its worker ends the connection, or sends GOAWAY, without a look at
+// the call. Either the worker is bad and turns all calls away, or the call is bad and no
+// worker takes it. So both slow down: a call that is turned away repeatedly waits longer
+// before each move, and an endpoint that answers no other call gets calls more rarely.
 
-// quickMoves is how often a call moves at once. All waits behind them together are longer
-// than health.TurnedFor: no call fails at a bad worker that is not known yet.
+// quickMoves is how often a call moves without a wait. The later waits add up to more than
+// health.TurnedFor, so that no call fails before a bad worker is known.
 const quickMoves = 1
 
-// turnsAway notes that the endpoint ends a connection with calls on it that it has
-// not looked at. One that is bad is as good as one that cannot be reached: it gets a
-// call only after a pause.
+// turnsAway notes that the endpoint ended a connection with calls that it had not looked at.
+// A bad endpoint is treated like an unreachable one: it gets a call only after a pause.
 func (u *upstream) turnsAway(now time.Duration) {
 	u.turned.Add(u.endpoint.answered(), now)
 	if u.turned.Last() != 0 {
@@ -26,10 +24,9 @@ func (u *upstream) turnsAway(now time.Duration) {
 	}
 }
 
-// turnedAway moves a call that its worker has not seen. That a worker could not be
-// reached has a bound in time, by the pauses between two dials and the wait for a
-// slot; a call that was brought to workers and turned away again and again is a bad
-// one, or they are (R4).
+// turnedAway moves a call that its worker has not seen. Pauses between dials and the wait for
+// a slot bound the moves if workers cannot be reached; maxRefusals bounds them if reached
+// workers turn the call away (R4).
 func (c *call) turnedAway(now time.Duration) {
 	if c.via != nil && c.via.link.Conn.Greeted() {
 		if c.turned++; c.turned > maxRefusals {
@@ -44,7 +41,7 @@ func (c *call) turnedAway(now time.Duration) {
 	c.requeue(rank.NotSent, now)
 }
 
-// pauseBeforeMove has the call wait before it moves, twice as long each time.
+// pauseBeforeMove makes the call wait before it moves, twice as long each time.
 func (c *call) pauseBeforeMove(now time.Duration) {
 	c.st.stats.moved++
 	c.handBack(rank.NotSent, now)
@@ -52,8 +49,8 @@ func (c *call) pauseBeforeMove(now time.Duration) {
 	c.pauseUntil(now+spread(movePause(c.turned), 0.2, c.st.relay.settings().Random()), now)
 }
 
-// movePause is how long a call rests that was turned away n times, more than
-// quickMoves and no more than maxRefusals.
+// movePause returns the wait of a call that was turned away n times, more than quickMoves
+// and at most maxRefusals.
 func movePause(n int) time.Duration {
 	return min(minDialPause<<(n-quickMoves-1), maxDialPause)
 }

@@ -7,15 +7,15 @@ import (
 	"github.com/cabrank/cabrank/internal/rank"
 )
 
-// unnamedMethods are the methods without a name, for the rank must tell them apart from
-// the first call on: what it learns of one goes on when that gets its name. There are
-// as many as there are places, 700 bytes each; paths that share one count as the same.
+// unnamedMethods has the rank's record of methods that have no name yet: the rank tells
+// them apart from the first call on, and keeps the record when a method gets its name. Each
+// entry takes 700 bytes; paths that share an entry count as one method.
 type unnamedMethods struct {
 	seed    maphash.Seed
 	entries [1024]atomic.Pointer[unnamedMethod]
 }
 
-// unnamedMethod is what the rank knows of the path that has come first to a place.
+// unnamedMethod is the rank's record of the first path of an entry.
 type unnamedMethod struct {
 	hash   uint64 // of the path
 	method *rank.Method
@@ -26,7 +26,7 @@ func (n *unnamedMethods) entry(path []byte) (place *atomic.Pointer[unnamedMethod
 	return &n.entries[hash%uint64(len(n.entries))], hash
 }
 
-// rankMethod returns what the rank knows of a path without a name.
+// rankMethod returns the rank's record of a path without a name.
 func (n *unnamedMethods) rankMethod(path []byte, r *rank.Rank) *rank.Method {
 	place, hash := n.entry(path)
 	for {
@@ -37,8 +37,8 @@ func (n *unnamedMethods) rankMethod(path []byte, r *rank.Rank) *rank.Method {
 	}
 }
 
-// name takes a path's method out, for it has a name from now on. What was learned of
-// another path goes no further.
+// name removes a path and returns its record under the new name, or a new record if another
+// path has the entry.
 func (n *unnamedMethods) name(path []byte, name string, r *rank.Rank) *rank.Method {
 	place, hash := n.entry(path)
 	known := place.Load()

@@ -13,8 +13,8 @@ import (
 	"github.com/cabrank/cabrank/internal/shard"
 )
 
-// dialTimeout bounds the wait for a connection to an endpoint, and for the
-// greeting on it: without that its calls would wait for ever (R10).
+// dialTimeout bounds the wait for a connection to an endpoint and for its greeting: otherwise
+// its calls would wait for ever (R10).
 const dialTimeout = 5 * time.Second
 
 var (
@@ -23,8 +23,8 @@ var (
 	errRetired = errors.New("upstream connection retired")
 )
 
-// upstream is one endpoint as seen from one shard: the connection that new
-// calls use, and older ones that finish theirs.
+// upstream is one endpoint on one shard: the connection for new calls, and older ones that
+// finish theirs.
 type upstream struct {
 	st       *shardState
 	endpoint *Endpoint
@@ -35,10 +35,10 @@ type upstream struct {
 	turned   health.Turned
 	upstreamActivity
 	served  uint64        // calls that have ended there
-	cuts    uint64        // of them answered `cabrank: worker draining`
-	cutOff  bool          // its calls were taken away and it gets none, see Relay.Cut
-	touched time.Duration // when it last answered a call to the end, a millisecond old at most
-	quiet   time.Duration // after so long without a byte a peer is asked whether it is there; 0: never
+	cuts    uint64        // those answered `cabrank: worker draining`
+	cutOff  bool          // it gets no calls, see Relay.Cut
+	touched time.Duration // when it last completed an answer, at most touchEvery old
+	quiet   time.Duration // silence after which the peer gets a PING; 0: never
 }
 
 // upstreamConn is one connection to an endpoint.
@@ -46,25 +46,25 @@ type upstreamConn struct {
 	upstream *upstream
 	link     *shard.Link
 	connActivity
-	retired    bool // no new streams for ever; ends with its last one
-	resting    bool // the same until it is woken, R14
+	retired    bool // it gets no new streams and ends with its last one
+	resting    bool // the same, but it may be reused, R14
 	resets     resetBudget
-	complaints int           // streams that the peer has reset as faulty
-	failed     bool          // it has ended before the endpoint had greeted
-	pinged     time.Duration // when the PING was sent that is not answered yet; 0: none
+	complaints int           // streams that the peer reset as faulty
+	failed     bool          // it ended before the greeting
+	pinged     time.Duration // when the unanswered PING was sent; 0: none
 	clock      shard.Timer   // end of the wait for the greeting, then keepalive
 }
 
-// upstreamOf returns what this shard has of an endpoint. It outlives RemoveEndpoint
-// for as long as a call refers to it.
+// upstreamOf returns the shard's upstream of an endpoint. It outlives RemoveEndpoint while
+// calls refer to it.
 func (st *shardState) upstreamOf(e *rank.Endpoint) *upstream {
 	return e.Owner().(*Endpoint).upstreams[st.number]
 }
 
-// conn returns a connection with room for another stream, a new one where
-// there is none (R14, R15); nil if the endpoint was never up or was cut off, cannot
-// be reached just now (see backOff), or the relay ends. A new connection can be written at
-// once: its streams leave when the endpoint has greeted.
+// conn returns a connection with room for another stream, if need be a new one (R14, R15);
+// nil if the endpoint was never up, was cut off or is not to be dialed now (see backOff), or
+// if the relay is closing. Streams can be written at once; a new connection sends them after
+// the greeting.
 func (u *upstream) conn(now time.Duration) *h2.Conn {
 	if u.cutOff {
 		return nil
@@ -85,7 +85,7 @@ func (u *upstream) conn(now time.Duration) *h2.Conn {
 	return uc.link.Conn
 }
 
-// newConn returns a connection whose transport is still to come.
+// newConn returns a connection that has no transport yet.
 func (u *upstream) newConn() *upstreamConn {
 	st := u.st
 	uc := &upstreamConn{upstream: u}
@@ -114,9 +114,8 @@ func (uc *upstreamConn) connect(ctx context.Context, network, address string) {
 	})
 }
 
-// Expired implements shard.Expirer: nobody has accepted the connection, or who
-// has does not speak HTTP/2, and its calls move (R4); or it is time to look
-// whether the peer is still there.
+// Expired implements shard.Expirer: the greeting has not come, and the calls move (R4); or
+// it is time for keepalive.
 func (uc *upstreamConn) Expired(_ *shard.Timer, now time.Duration) {
 	if !uc.link.Conn.Greeted() {
 		uc.link.Close(shard.ErrHandshake)
@@ -125,7 +124,7 @@ func (uc *upstreamConn) Expired(_ *shard.Timer, now time.Duration) {
 	uc.keepAlive(now)
 }
 
-// move turns new calls to another address, or to another process at the same.
+// move sends new calls to another address, or to another process at the same address.
 func (u *upstream) move(network, address string) {
 	u.network, u.address, u.dials, u.turned, u.left, u.given, u.cutOff = network, address, backOff{}, health.Turned{}, 0, givenUp{}, false
 	for _, uc := range slices.Clone(u.conns) {
@@ -133,7 +132,7 @@ func (u *upstream) move(network, address string) {
 	}
 }
 
-// retire has the connection end with its last stream.
+// retire makes the connection end with its last stream.
 func (uc *upstreamConn) retire() {
 	uc.retired = true
 	uc.streamEnded()
@@ -141,13 +140,13 @@ func (uc *upstreamConn) retire() {
 
 func (uc *upstreamConn) streamEnded() {
 	if (uc.retired || uc.resting) && !uc.link.Closed() && uc.link.Conn.Streams() == 0 {
-		uc.retired = true // it is not woken any more
+		uc.retired = true // it is not reused any more
 		uc.link.Finish(errRetired)
 	}
 }
 
-// Broken is told that the worker broke a rule of the whole connection. What it
-// has not seen moves, the rest has got a bad answer.
+// Broken is called when the worker broke a rule of the whole connection. Calls that it has
+// not seen move; the others end with a bad answer.
 func (uc *upstreamConn) Broken(_ *shard.Link, why *h2.ConnError) {
 	uc.upstream.st.noteBreach(ofWorker, uc.upstream.endpoint.name, why)
 	uc.retired = true

@@ -2,17 +2,16 @@ package relay
 
 import "time"
 
-// messageTime bounds for how long a call that Cabrank ends goes on for the sake of
-// the message that its caller has got the beginning of.
+// messageTime is how long a call that Cabrank ends may go on to complete a message that its
+// caller has in part.
 const messageTime = time.Second
 
-// trailersTime is how long it waits for the worker's own trailers behind that.
+// trailersTime is how long the call then waits for the worker's own trailers.
 const trailersTime = 20 * time.Millisecond
 
-// endAfterMessage ends a call with an answer of cabrank's own, but not in the middle of a
-// message: what the caller has a part of comes to its end first, if it does so
-// within messageTime. A caller takes trailers behind half a message for a fault of
-// the protocol, and never looks at what they say (R13).
+// endAfterMessage ends a call with Cabrank's own answer, but not in the middle of a message:
+// a message that the caller has in part is completed first, within messageTime. Callers take
+// trailers after half a message for a protocol error and do not read them (R13).
 func (c *call) endAfterMessage(why ending, now time.Duration) {
 	if c.state != callRunning || !c.inMessage() {
 		c.fail(why, now)
@@ -24,8 +23,8 @@ func (c *call) endAfterMessage(why ending, now time.Duration) {
 	}
 }
 
-// messagePassed is told of bytes of such a call. If the message is whole and nothing
-// has come behind it, it may be the only one: then its trailers are under way.
+// messagePassed is called after bytes of such a call. If the message is complete and nothing
+// follows, it may be the only one, with its trailers under way.
 func (c *call) messagePassed(more bool, now time.Duration) {
 	switch {
 	case c.inMessage():
@@ -37,12 +36,11 @@ func (c *call) messagePassed(more bool, now time.Duration) {
 	}
 }
 
-// inMessage reports whether the caller has been sent the beginning of a message
-// whose end has not come here.
+// inMessage reports whether the caller has part of a message whose end has not come here.
 func (c *call) inMessage() bool { return c.boundary.Begun() > len(c.resp)-c.respSent }
 
-// dropPartialMessage gives up the beginning of a message whose end will not come, if the
-// caller has seen nothing of it.
+// dropPartialMessage drops the beginning of a message whose end will not come, if the caller
+// has none of it.
 func (c *call) dropPartialMessage() {
 	part := c.boundary.Begun()
 	if part == 0 || c.inMessage() {
@@ -55,9 +53,8 @@ func (c *call) dropPartialMessage() {
 	}
 }
 
-// keepsAnswer reports whether what the worker had answered before its call ended so
-// is still the caller's. It is not where the caller has brought the end about, by
-// its deadline or by not reading.
+// keepsAnswer reports whether the caller still gets what the worker had answered before this
+// ending: not if the caller caused it, by its deadline or by not reading.
 func keepsAnswer(why ending) bool {
 	switch why {
 	case endedDeadline, endedReflectionIdle, endedStalled:

@@ -2,15 +2,14 @@ package relay
 
 import "time"
 
-// work adds up for how long a call has had a slot: from the first grant to the
-// end of the last, tries at the same time counted once.
+// work adds up the time in which a call has a slot. Attempts at the same time count once.
 type work struct {
-	tries int // that have a slot now
+	tries int // attempts with a slot now
 	since time.Duration
 	total time.Duration
-	first time.Duration // from the grant to the first byte of the answer, of the try that has answered
+	first time.Duration // from the grant to the first byte of the answer, of the attempt that answered
 	any   bool
-	lost  bool // the last try ended with its worker, unanswered
+	lost  bool // the last attempt ended unanswered with its worker's connection
 }
 
 func (w *work) begin(at time.Duration) {
