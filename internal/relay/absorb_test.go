@@ -93,7 +93,7 @@ func TestAbsorbedAnswersArriveWhole(t *testing.T) {
 }
 
 // R9: 1,000 callers do not read, each on a connection of its own. What waits for
-// them is what their windows hold and half of buffer_total; who reads is served.
+// them is what their windows hold and half of buffer_total; callers that read are served.
 func TestThousandCallersDoNotRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const callers, window, total = 1000, 8 << 10, 16 << 20

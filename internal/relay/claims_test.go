@@ -19,8 +19,8 @@ func fieldsBehind(fields []h2.Field) (texts []string) {
 	return texts
 }
 
-// What a door's own caller has sent goes on, but for what is of its connection and what
-// doors say. The door's word is its own.
+// Fields of a door's caller are passed on, without those of its connection and those that
+// only doors set. The door's own fields come from the door.
 func TestHeaderOfADoor(t *testing.T) {
 	gone := []string{
 		"X-Cabrank-User", "X-Cabrank-Socket", "X-Cabrank-Client", "Grpc-Timeout", "Grpc-Status", "Grpc-Encoding", "Connect-Timeout-Ms", "Connect-Protocol-Version",

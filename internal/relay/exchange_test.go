@@ -239,7 +239,7 @@ func TestExchangesAreBounded(t *testing.T) {
 	})
 }
 
-// While room for others gets short, exchanges whose callers do nothing are given up;
+// While memory is short, exchanges with callers that do nothing are given up;
 // one that works is not.
 func TestStalledExchanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

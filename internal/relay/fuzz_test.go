@@ -165,7 +165,7 @@ func (c *cast) step(s *script) {
 	c.check()
 }
 
-// wildly has one of those act who keep no rule.
+// wildly makes one of the peers act that keep no rule.
 func (c *cast) wildly(op byte, s *script) {
 	switch {
 	case op < 3 && c.mad != nil:
@@ -183,7 +183,7 @@ func (c *cast) wildly(op byte, s *script) {
 	}
 }
 
-// leave ends the connections of those who keep no rule.
+// leave ends the connections of the peers that keep no rule.
 func (c *cast) leave() {
 	for _, f := range []*peer{c.wild, c.mad} {
 		if f != nil {
@@ -248,7 +248,7 @@ func anyFailure() MethodRule {
 // once), and every other call gets exactly one end.
 func FuzzPeers(f *testing.F) { fuzz(f, peerSeeds(), fuzzPeers) }
 
-// cancelled chooses what becomes of calls whose callers leave (R5).
+// cancelled chooses what happens to calls after their callers leave (R5).
 func cancelled(o *Options, flags byte) {
 	switch {
 	case flags&64 != 0:

@@ -65,8 +65,8 @@ func (c *http1Caller) answered() *http.Response {
 	return answer
 }
 
-// R15: a connection whose call was answered makes room again, as if it had come then; one with
-// a call stays.
+// R15: after its call a connection may be evicted again, as if it had just come; one with a
+// call stays.
 func TestGuestsRestBehindTheirCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const limit, guests = 16, 16 / guestShare

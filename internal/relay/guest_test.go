@@ -20,7 +20,7 @@ import (
 	"github.com/cabrank/cabrank/internal/web"
 )
 
-// withHTTP1 has callers who speak HTTP/1 served as cmd/cabrank does.
+// withHTTP1 serves callers over HTTP/1 as cmd/cabrank does.
 func withHTTP1(t testing.TB) func(*Options) {
 	t.Helper()
 	server := web.NewHTTP1(web.Limits{Head: handshake, HeadBytes: 16 << 10}, nil, nil, slog.New(slog.DiscardHandler))
@@ -89,9 +89,9 @@ func (g *rig) guests() (n int) {
 	return n
 }
 
-// Over TCP and over a Unix socket: a person who asks the port is told what it speaks,
-// however the request comes; who calls by HTTP/1 is told that this is wrong, and
-// workers see nothing of it. HTTP/2 beside it goes on.
+// Over TCP and over a Unix socket a person that asks the port learns what it speaks,
+// however the request comes; a call by HTTP/1 is refused, and workers see nothing of it.
+// HTTP/2 beside it goes on.
 func TestHTTP1(t *testing.T) {
 	for _, network := range []string{"tcp", "unix"} {
 		t.Run(network, func(t *testing.T) {
@@ -106,7 +106,7 @@ func TestHTTP1(t *testing.T) {
 				served := make(chan error, 1)
 				go func() { served <- g.Serve(ln) }() // ended by Close
 			}
-			g.Reconfigure(options(nil)) // which keeps who serves HTTP/1
+			g.Reconfigure(options(nil)) // which keeps the server of HTTP/1
 			good := g.caller()
 			askHealth(good, 1, checkPath, "")
 			good.WantHeaders(1, noEnd)
@@ -185,8 +185,8 @@ func (l *once) Accept() (net.Conn, error) {
 func (l *once) Addr() net.Addr { return l.LocalAddr() }
 func (l *once) Close() error   { return nil }
 
-// R17: a drain gives connections whose request may be on its way a second, serves it
-// if it comes, and waits for answers.
+// R17: a drain waits a second for requests that may be on their way, serves them, and waits
+// for answers.
 func TestDrainOfGuests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		busy, release := make(chan struct{}), make(chan struct{})

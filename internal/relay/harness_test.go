@@ -292,7 +292,7 @@ func (r *Relay) allEndpoints() []*Endpoint {
 	return r.endpoints
 }
 
-// logLines is a log whose lines can be counted while they are written.
+// logLines is a log that can count its lines while they are written.
 type logLines struct {
 	mu    sync.Mutex
 	lines []string

@@ -23,8 +23,8 @@ type judge struct {
 
 	opened   bool   // the peer's preface (caller) was read
 	fedRest  []byte // of what the peer sent, the beginning of a frame
-	deaf     bool   // what the peer sent is not made of frames any more
-	block    uint32 // the stream whose header block the peer has not finished
+	deaf     bool   // the peer's bytes are no frames any more
+	block    uint32 // the stream with an unfinished header block of the peer
 	blockEnd bool
 	unacked  []settingsSeen // SETTINGS of the peer that the engine has not acknowledged
 	pings    [][8]byte      // and PING
@@ -43,8 +43,8 @@ type judge struct {
 	listEnd  bool
 	lastOwn  uint32 // the engine's last stream (worker), the peer's (caller)
 	goAway   uint32 // last stream of the engine's last GOAWAY
-	window   int64  // what the engine may send on the connection
-	credit   int64  // what the peer may send
+	window   int64  // bytes that the engine may send on the connection
+	credit   int64  // bytes that the peer may send
 	initial  int64  // the peer's SETTINGS_INITIAL_WINDOW_SIZE
 	announce int64  // the engine's
 	maxFrame uint32
@@ -63,8 +63,8 @@ type settingsSeen struct{ settings []http2.Setting }
 // judged is one stream.
 type judged struct {
 	id       uint32
-	window   int64 // what the engine may send
-	credit   int64 // what the peer may send
+	window   int64 // bytes that the engine may send
+	credit   int64 // bytes that the peer may send
 	head     bool  // the engine has sent a final header list
 	length   int64 // its content-length; -1: none
 	content  int64 // bytes of DATA that the engine has sent

@@ -7,8 +7,8 @@ import (
 	"github.com/cabrank/cabrank/internal/rank"
 )
 
-// A call's lane is that of its method, by its whole name before its service, or
-// else that of its caller, or else none.
+// A call has the lane of its method, by whole name before service, or else the lane of its
+// caller, or else none.
 func TestLanes(t *testing.T) {
 	g := newRig(t, func(o *Options) {
 		o.Lanes = []Lane{

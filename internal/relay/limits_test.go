@@ -62,8 +62,8 @@ func (g *rig) dialPipe() net.Conn {
 	return theirs
 }
 
-// Those who are turned away and do not hang up are not waited for, and no more
-// of them than so many are told at all.
+// The relay does not wait for rejected callers that do not hang up, and sends GOAWAY to a
+// bounded number of them only.
 func TestConnectionLimitStubborn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newPipeRig(t, func(o *Options) { o.Limits.Connections = 1 })
@@ -108,7 +108,7 @@ func TestDescriptorsAreKept(t *testing.T) {
 	testkit.Eventually(t, soon, "the count", func() bool { return g.disconnectedFor("too_many") == 1 })
 }
 
-// Where descriptors are scarce, who does nothing gives way before another is refused.
+// While descriptors are scarce, an idle caller is evicted before a new one is refused.
 func TestScarceDescriptorsChangeHands(t *testing.T) {
 	g := newRig(t)
 	idle := g.callerFrom("127.0.0.2")

@@ -95,8 +95,8 @@ func BenchmarkLocalCall(b *testing.B) {
 	}
 }
 
-// How much a caller of this process may take who has made a call: who makes none
-// now, and in the second before that.
+// How much memory a caller in this process may take after a call: once it is idle, and in the
+// second before.
 const (
 	idleLocal    = 1 << 10
 	restingLocal = 6 << 10
@@ -118,7 +118,7 @@ func TestLocalIdleSize(t *testing.T) {
 	}
 	resting := (liveBytes(b) - before) / locals
 	testkit.Eventually(t, soon, "the connections to end", func() (ended bool) {
-		b.st.do(func() { ended = len(b.st.callers) == 1 }) // that of memory
+		b.st.do(func() { ended = len(b.st.callers) == 1 }) // the caller of memory
 		return ended
 	})
 	idle := (liveBytes(b) - before) / locals

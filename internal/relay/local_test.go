@@ -156,8 +156,8 @@ func TestLocalStream(t *testing.T) {
 	})
 }
 
-// What the caller does not read gives the worker no credit: its windows and what is
-// read ahead, and no more (R9, R11).
+// The worker gets no credit for unread bytes: no more wait than its windows and the part
+// that is read ahead (R9, R11).
 func TestLocalCallerThatDoesNotRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const most = streamWindow + 256<<10

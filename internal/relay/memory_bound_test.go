@@ -5,8 +5,8 @@ import (
 	"testing/synctest"
 )
 
-// What a container leaves bounds buffers and connections, where the options do not
-// bound them further; a reload does not undo that.
+// The memory of the container bounds buffers and connections, unless the options bound them
+// more; a reload does not undo that.
 func TestSetMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newPipeRig(t)

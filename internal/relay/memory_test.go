@@ -235,7 +235,7 @@ func BenchmarkQueuedCall(b *testing.B) {
 // HEADERS that are the same each time; "held" one at a time, with a deadline,
 // on a worker whose HEADERS are held back (R2).
 func BenchmarkUnaryCall(b *testing.B) {
-	others := site(echoExchange) // so that each call is asked whose it is
+	others := site(echoExchange) // so that each call is asked for its owner
 	b.Run("held", func(b *testing.B) { benchmarkCalls(b, newMemory(b, newRig(b, others), true, 1), 1) })
 	b.Run("steady", func(b *testing.B) {
 		m := newMemory(b, newRig(b, others), false, 100)

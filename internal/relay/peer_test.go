@@ -23,7 +23,7 @@ type peer struct {
 	uc   *upstreamConn // of a worker
 	dead bool          // the engine or the far end has ended the connection
 
-	out    bytes.Buffer // what framer writes
+	out    bytes.Buffer // the bytes that framer writes
 	framer *http2.Framer
 	enc    *hpack.Encoder
 	list   bytes.Buffer

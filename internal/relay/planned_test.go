@@ -53,7 +53,7 @@ func (s *shop) close() {
 	}
 }
 
-// draining is what calls are told whose worker was cut off.
+// draining is the answer to calls of a worker that was cut off.
 const draining = "cabrank: worker draining"
 
 // R17, "0 failures in planned changes": under callers that never pause workers are

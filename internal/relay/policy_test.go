@@ -6,7 +6,7 @@ import (
 	"github.com/cabrank/cabrank/internal/grpcwire"
 )
 
-// The rule of a method goes before that of its service, also if it allows less.
+// A method's rule goes before its service's, also if it allows less.
 func TestPolicies(t *testing.T) {
 	p := newPolicies([]MethodRule{
 		{Pattern: "/shop.Cart/*", Idempotent: true, Retries: 1, RetryOn: []grpcwire.Code{grpcwire.Unavailable}},

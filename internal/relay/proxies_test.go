@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// What is kept of callers behind proxies is bounded.
+// The memory for callers behind proxies is bounded.
 func TestKnownCallersAreBounded(t *testing.T) {
 	g := newRig(t)
 	st := g.shards[0]

@@ -12,15 +12,15 @@ import (
 	"github.com/cabrank/cabrank/internal/rank"
 )
 
-// The method label is bounded, in number and length: it is the caller's to
-// choose, and the metrics page repeats each name some forty times.
+// The method label is bounded in number and length: callers choose it, and the metrics page
+// repeats each name some forty times.
 const (
-	// maxMethods is how many methods that a worker has answered other than
-	// UNIMPLEMENTED have a name; the rest are "other".
+	// maxMethods is how many methods have a name. A worker must have answered them with
+	// another code than UNIMPLEMENTED. All others are "other".
 	maxMethods = 200
-	// maxUnproven is how many of them may have got their name by an answer other
-	// than OK. It proves little: some servers look at the method after all else,
-	// at an interceptor's word or at a wrong HTTP method.
+	// maxUnproven is how many of them may have their name from an answer other than OK.
+	// Such an answer proves little: some servers check the method last, after interceptors
+	// or the HTTP method.
 	maxUnproven = 100
 	// maxMethodName is the length of the longest name, octets.
 	maxMethodName = 200
@@ -39,7 +39,7 @@ type method struct {
 	runs   health.Runs
 }
 
-// rankMethod returns what the rank knows of the call's method.
+// rankMethod returns the rank's record of the call's method.
 func (c *call) rankMethod() *rank.Method {
 	if c.method == nil {
 		return c.st.relay.unnamedMethods.rankMethod(c.head.path, c.st.relay.rank)
@@ -47,7 +47,7 @@ func (c *call) rankMethod() *rank.Method {
 	return c.method.inRank
 }
 
-// methodOf finds a known method by its path; nil if it is not known.
+// methodOf finds a named method by its path; nil: it has no name.
 func (cc *callerConn) methodOf(path []byte) *method {
 	if cc.recent == nil || cc.recent.name != string(path) {
 		cc.recent = cc.st.methodOf(path)
@@ -69,8 +69,8 @@ func (st *shardState) methodOf(path []byte) *method {
 	return m
 }
 
-// learn gives a method its name, if there is room for another. proven says that
-// it was answered OK.
+// learn gives a method its name, if there is room for another. proven says that the answer
+// was OK.
 func (r *Relay) learn(path []byte, proven bool) *method {
 	if !isMethodName(path) {
 		return nil
@@ -109,7 +109,7 @@ func bounds() []float64 {
 	return []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60}
 }
 
-// buckets is one more than there are bounds: the last has the rest.
+// buckets is the number of bounds plus one: the last bucket has the rest.
 const buckets = 17
 
 type histogram struct {
@@ -128,7 +128,7 @@ func (h *histogram) observe(d time.Duration, limits *[buckets - 1]time.Duration)
 	h.counts[buckets-1]++
 }
 
-// outcomes counts finished calls by how they have ended.
+// outcomes counts finished calls by status.
 type outcomes struct {
 	codes [grpcwire.NumCodes]uint64
 	http  map[int]uint64 // calls that are not gRPC, by status
@@ -191,15 +191,15 @@ type statsTable struct {
 	methods         []*methodRecord // by method id; 0 is "other"
 	refused         [endings]uint64
 	refusedByWorker uint64
-	refusalsPassed  uint64 // answers in the words of a refusal, of calls that may have run
+	refusalsPassed  uint64 // answers with a text of refusal, of calls that may have run
 	moved           uint64
-	finishedUnheard uint64 // answers that nobody waited for, R5
-	unheardCut      uint64 // workers that gave none of them in time
+	finishedUnheard uint64 // answers of detached calls, R5
+	unheardCut      uint64 // detached calls that did not end in time
 	retries         [retryReasons]uint64
 	retriesDenied   [retryDenials]uint64
 	hedges          [hedgeResults]uint64
-	doors           map[string]*outcomes // by who.Door
-	other           *outcomes            // of them, calls that are not gRPC
+	doors           map[string]*outcomes // by Caller.Door
+	other           *outcomes            // its entry for calls that are not gRPC
 }
 
 func newStatsTable() statsTable {
@@ -211,7 +211,7 @@ func newStatsTable() statsTable {
 	return t
 }
 
-// door returns the counters of the calls that have come in by a door.
+// door returns the counters of a door.
 func (t *statsTable) door(name string) *outcomes {
 	n := t.doors[name]
 	if n == nil {
@@ -234,7 +234,7 @@ func (t *statsTable) of(m *method) *methodRecord {
 	return t.methods[m.id]
 }
 
-// record counts a finished call. It is the only place that does.
+// record counts a finished call. No other place does.
 func (st *shardState) record(c *call, now time.Duration) {
 	if c.method == nil && c.grpc && c.answered && !c.noThread && c.code != grpcwire.Unimplemented {
 		c.method = st.relay.learn(c.head.path, c.code == grpcwire.OK)

@@ -16,8 +16,8 @@
 //  5. Health questions are answered at the door and reflection takes no slot
 //     (R7).
 //
-// It decides nothing about who waits or which endpoint is next (package rank),
-// and does not decode messages.
+// It does not decide which call waits or which endpoint is next (package rank), and does not
+// decode messages.
 package relay
 
 import (
@@ -48,53 +48,53 @@ type Options struct {
 	ReplayTotal  int64         // and in all
 	BufferTotal  int64         // bytes buffered in all before queued calls are shed, R11
 	StallTimeout time.Duration // for which a caller may hold a slot and do nothing while others wait, 0: for ever, R9
-	HangTimeout  time.Duration // after which a worker that is silent is replaced, 0: never, R6; who watches it does that
-	AbsorbBytes  int           // bytes of an answer that are read though its caller does not take them, R9
+	HangTimeout  time.Duration // after which package worker replaces a silent worker, 0: never, R6
+	AbsorbBytes  int           // bytes of an answer that may be read ahead of the caller, R9
 	HeaderList   uint32        // largest header list, bytes (RFC 9113 6.5.2)
 	MaxStreams   uint32        // calls that one connection may have open
 	Resets       int           // calls a second that one connection may cancel in the long run, beside one for each that is answered; 0: as h2.CallerAllowances
 	KeepAlive    time.Duration // silence after which endpoints that are not local are sent a PING, 0: never, R15
 	MaxHops      int           // cabranks that a call may have passed before this one, 0: not counted, R10
-	Keys         Keys          // whose calls are whose, and what each caller may do
+	Keys         Keys          // how callers are told apart and bounded
 	Lanes        []Lane        // classes of calls, at most 254
 	BalanceKey   string        // name of the field by which ring_hash places calls, "": none
 	OwnServices  OwnServices   // which of gRPC's own services callers reach
-	Explain      bool          // answers tell how long the call has waited, and who has served it
+	Explain      bool          // answers say how long the call waited, and which worker served it
 	Limits       Limits
 
-	// TLS is how callers are served who begin with it; nil: they are refused. Without
-	// ClearText all others are, but for those in this process.
+	// TLS serves callers that begin with TLS; nil: they are refused. Unless ClearText is
+	// set, it refuses all others, except those in this process.
 	TLS       *tls.Config
 	ClearText bool
-	// Identity is who a caller has shown to be by its certificate, "": it has shown none, or
-	// one without a name; an error: it is not let in. nil: nobody is asked. It is called once a
+	// Identity returns the name in a caller's certificate, "" for no certificate or none with
+	// a name, or an error to refuse the caller; nil: no names. It is called once for each
 	// connection, under the lock of a shard.
 	Identity func(*tls.ConnectionState) (string, error)
 
-	// Dial connects to endpoints of other networks than "tcp" and "unix"; nil: there are none.
+	// Dial connects to endpoints of networks other than "tcp" and "unix"; nil: no such
+	// endpoints.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 
-	// Auth is asked who may make a call that comes over a socket, before it takes a slot, but
-	// for Health/Check; nil: everybody may.
+	// Auth checks the token of a call that comes over a socket, before the call takes a slot,
+	// except of Health/Check; nil: no call needs a token.
 	Auth Auth
 
-	// Proxies are peers that call for others: the caller of each call on their connections is
-	// the last entry of x-forwarded-for that is not a proxy.
+	// Proxies are peers whose calls are those of others: the caller is the last entry of
+	// x-forwarded-for that is not a proxy.
 	Proxies door.Proxies
 
-	// Other says who serves a request that is no call, which is any but a POST of
-	// gRPC; nil, also for the whole field: it goes to a worker like a call. It is asked
-	// under the lock of a shard, looks at the head and returns. What it returns runs in
-	// a goroutine of its own, without the lock; it returns soon after the exchange's
-	// Context has ended.
+	// Other returns the code that serves a request other than a gRPC POST; nil, also for
+	// the whole field: the request goes to a worker like a call. Other runs under the lock
+	// of a shard and returns at once. The code that it returns runs in a goroutine of its
+	// own, without the lock, and returns soon after the exchange's Context has ended.
 	Other func(Head) func(*Exchange)
 
-	// HTTP1 takes the connections that begin like HTTP/1, and closes them in the end.
-	// It returns when they are served or closed. nil: they are closed.
+	// HTTP1 serves connections that begin with HTTP/1, and closes them in the end; nil: the
+	// relay closes them.
 	HTTP1 func(*Guest)
 
-	// Access is told of each finished call; nil: nobody is. It runs under the lock of a
-	// shard: it looks, copies what it wants and returns.
+	// Access gets each finished call, under the lock of a shard: it copies what it needs and
+	// returns. nil: calls are not logged.
 	Access func(*Access)
 
 	// Methods are rules for methods, of patterns that occur once each.
@@ -106,18 +106,18 @@ type Options struct {
 	// SlotsMin and SlotsMax make the number of slots of every endpoint follow the
 	// measured run times, between the two; with SlotsMax 0 it is fixed.
 	SlotsMin, SlotsMax int
-	// OnCancel is what becomes of the slot of a call that is cancelled while it
-	// runs; 0 means rank.Hold (R5).
+	// OnCancel is what happens to the slot of a call that is cancelled while it runs; 0
+	// means rank.Hold (R5).
 	OnCancel rank.OnCancel
 	Log      *slog.Logger
 
-	// Nap sleeps for less than a millisecond, exactly; nil means that timers do,
-	// which are up to a millisecond late. A worker's thread that is free half a
-	// millisecond after its answer is waited for that long after each call (R1).
+	// Nap sleeps exactly for less than a millisecond; nil: timers, up to a millisecond late,
+	// are used instead. Some workers' threads are free half a millisecond after the answer,
+	// and each call waits for that (R1).
 	Nap func(time.Duration)
 
-	// Random spreads times, so that what began together does not end together:
-	// between 0 and 1. It may be called from anywhere.
+	// Random returns numbers between 0 and 1 that spread times, so that events which began
+	// together do not repeat together. It may be called from anywhere.
 	Random func() float64
 }
 
@@ -146,20 +146,20 @@ type Relay struct {
 	failInTwo      atomic.Bool  // see failedInTwo
 	connections    atomic.Int64 // of callers
 	memory         atomic.Int64 // bytes for callers, 0: as the options say; see SetMemory
-	absorbed       atomic.Int64 // bytes of answers whose credit went back before their callers took them, R9
+	absorbed       atomic.Int64 // bytes of answers whose credit went back before their callers read them, R9
 	keysInUse      atomic.Int64 // of all shards, each counted on every one that has it
-	rejecting      atomic.Int32 // callers that are one too many and are being told
+	rejecting      atomic.Int32 // rejected callers that get a GOAWAY now
 	reflections    atomic.Int32 // reflection calls outside the slots, R7
 	idle           chan struct{}
-	reflectionTurn atomic.Uint32   // whose turn the next reflection call is
+	reflectionTurn atomic.Uint32   // of the endpoint for the next reflection call
 	closing        atomic.Bool     // the drain is over: no new upstream connections
 	replyHead      []byte          // of an answer of cabrank's own to gRPC
 	okTail         []byte          // its trailers, if all is well
-	unknownTail    []byte          // and if health is asked of a service that there is not
+	unknownTail    []byte          // trailers of a health answer about an unknown service
 	ctx            context.Context //nolint:containedctx // the lifetime of the relay, for dials that no caller waits for
 	cancel         context.CancelFunc
 
-	adding sync.Mutex // an endpoint comes before other settings, or after
+	adding sync.Mutex // orders AddEndpoint and Reconfigure
 
 	mu        sync.Mutex  // guards what follows; a leaf
 	endpoints []*Endpoint // not removed, in the order of AddEndpoint; replaced, not changed
@@ -171,7 +171,7 @@ type Relay struct {
 	disconnectLogs map[disconnect]disconnectLog
 
 	unnamedRuns    health.Runs  // of methods without a name
-	lastAnswer     atomic.Int64 // when an endpoint that is ready spoke last, of those whose Activity was asked for
+	lastAnswer     atomic.Int64 // last answer of any ready endpoint whose Activity was asked for
 	unnamedMethods unnamedMethods
 	pacer          pacer
 }
@@ -220,11 +220,11 @@ func (r *Relay) now() time.Duration { return time.Since(r.start) }
 // Rank returns a snapshot of the slots and the queue.
 func (r *Relay) Rank() rank.Snapshot {
 	s := r.rank.Snapshot()
-	s.LongCalls = r.rank.LongCalls(r.now()) // some have become old since anything was told
+	s.LongCalls = r.rank.LongCalls(r.now()) // calls become long without an event
 	return s
 }
 
-// Decisions tells what the rank has decided since the relay was made, by name.
+// Decisions returns counts of the rank's decisions since the relay was made, by name.
 func (r *Relay) Decisions() map[string]uint64 { return r.rank.Decisions() }
 
 // Waiting returns the number of calls in the queue.
@@ -243,7 +243,7 @@ func (r *Relay) Close() {
 	r.each((*shardState).endGuests)
 }
 
-// running counts the calls that hold up a drain.
+// running returns the number of calls that a drain waits for.
 func (r *Relay) running() (calls int) {
 	r.each(func(st *shardState) { calls += st.calls })
 	return calls
@@ -293,8 +293,8 @@ func (p *pacer) run(r *Relay) {
 	}
 }
 
-// timerStep is how coarse Go's timers are in a process that is idle otherwise: it
-// waits for them and for the network by whole milliseconds.
+// timerStep is the resolution of Go's timers in an otherwise idle process, which waits for
+// them and for the network in whole milliseconds.
 const timerStep = time.Millisecond
 
 func (p *pacer) stop() {

@@ -10,9 +10,9 @@ import (
 	"github.com/cabrank/cabrank/internal/door"
 )
 
-// R20: after ReleaseListeners whoever else holds the socket has all who connect,
-// also those who wait in the kernel, while calls here go on and health checks say
-// what they said until the connection ends.
+// R20: after ReleaseListeners another holder of the socket gets all callers, also those that
+// wait in the kernel. Calls here go on, and health checks keep their answer until the
+// connection ends.
 func TestReleaseListeners(t *testing.T) {
 	g := newRig(t)
 	_, accept := g.worker("w1", 1)

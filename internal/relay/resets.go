@@ -3,15 +3,14 @@ package relay
 import "time"
 
 const (
-	// maxResets is how many streams may be reset on one upstream connection at
-	// once, and resetPause is what it takes until there is room for one more:
-	// 25 a second. Node ends a connection, and with it everybody's calls, after
-	// 1,000 and 33 a second (R14).
+	// maxResets is how many streams may be reset on one upstream connection at once, and
+	// resetPause the time until one more may be: 25 a second. Node ends a connection, with
+	// everybody's calls, after 1,000 and 33 a second (R14).
 	maxResets  = 800
 	resetPause = time.Second / 25
-	// maxResting bounds the connections of one endpoint and shard that get no
-	// new calls because of their resets. Together they win 400 resets a second
-	// back, more than the worker of one endpoint is likely to be sent for long.
+	// maxResting bounds the connections of one endpoint and shard that get no new calls
+	// because of their resets. Together they regain 400 resets a second, more than one
+	// endpoint is likely to need for long.
 	maxResting = 16
 	// maxComplaints is how many streams a peer may reset as faulty before new
 	// calls go to a fresh connection. Node counts requests that it finds invalid
@@ -19,15 +18,15 @@ const (
 	maxComplaints = 800
 )
 
-// resetBudget knows how many resets a peer may still be sent on a connection.
-// It never says more than a count of each reset at its own time would.
+// resetBudget counts how many resets may still be sent on a connection. It never allows more
+// than a count of each reset at its own time.
 type resetBudget struct {
-	seen uint64        // resets that are accounted for
-	paid time.Duration // when the last of them has been won back
+	seen uint64        // resets counted so far
+	paid time.Duration // when the last of them is regained
 }
 
-// left returns how many resets more there may be, given the number of those
-// that were ever written on the connection. It can be negative.
+// left returns how many more resets may be sent, given the number written on the connection
+// so far. It can be negative.
 func (b *resetBudget) left(written uint64, now time.Duration) int {
 	if written != b.seen {
 		b.paid = max(b.paid, now) + time.Duration(written-b.seen)*resetPause
@@ -39,13 +38,12 @@ func (b *resetBudget) left(written uint64, now time.Duration) int {
 	return maxResets - int((b.paid-now+resetPause-1)/resetPause)
 }
 
-// takes reports whether a new call may be sent on the connection. Each of its
-// open streams may come to be reset, so that one more is opened only while
-// there would be a reset left for all of them (R14).
+// takes reports whether a new call may be sent on the connection. All of its open streams may
+// be reset, so another is opened only while a reset would be left for each (R14).
 func (uc *upstreamConn) takes(now time.Duration) bool {
 	conn := uc.link.Conn
 	if !conn.CanOpen() {
-		// One that has no room while it is empty will never have any.
+		// A connection without room while it is empty will never have any.
 		if conn.Retired() || conn.Streams() == 0 {
 			uc.retire()
 		}
@@ -58,7 +56,7 @@ func (uc *upstreamConn) takes(now time.Duration) bool {
 	if conn.Streams() < left {
 		return true
 	}
-	if left < maxResets/2 { // else it is full, not worn out
+	if left < maxResets/2 { // otherwise it is full, but not worn out
 		uc.resting = true
 		uc.streamEnded()
 	}

@@ -19,7 +19,7 @@ func TestResetBudget(t *testing.T) {
 		left    int
 	}{
 		{0, 0, 800},
-		{time.Hour, 0, 800}, // what was not used is not saved up
+		{time.Hour, 0, 800}, // unused resets are not saved up
 		{time.Hour, 1, 799},
 		{time.Hour + resetPause - 1, 1, 799},
 		{time.Hour + resetPause, 1, 800},

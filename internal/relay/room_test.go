@@ -11,15 +11,15 @@ import (
 	"github.com/cabrank/cabrank/internal/testkit"
 )
 
-// What a call is counted with is what it takes.
+// A call counts with the memory that it takes.
 func TestCallSize(t *testing.T) {
 	if size := unsafe.Sizeof(call{}) + unsafe.Sizeof(requestHead{}); size > callSize || size < callSize/4*3 {
 		t.Errorf("a call takes %d bytes, and is counted with %d", size, callSize)
 	}
 }
 
-// beside is an attack on the memory of a relay with one slot, which is taken, beside
-// callers whose small calls wait for it.
+// beside is an attack on the memory of a relay whose one slot is taken, while small calls of
+// other callers wait for it.
 type beside struct {
 	*rig
 	worker *testkit.Peer
@@ -60,7 +60,7 @@ func teach(caller, worker *testkit.Peer) (next uint32) {
 	return 1 + 2*enoughAnswers
 }
 
-// attacker is a caller whose table holds enough for large HEADERS by few octets.
+// attacker is a caller that makes large HEADERS of few octets with its table.
 func (b *beside) attacker() (p *testkit.Peer, wide []byte) {
 	b.t.Helper()
 	p = b.pipeCaller()
@@ -195,7 +195,7 @@ func TestHalfHeadersAreTold(t *testing.T) {
 	})
 }
 
-// R11: who holds most gives up, on whichever shard it is.
+// R11: the connection that holds most gives up, on any shard.
 func TestOtherShardGivesUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const total = 1 << 20

@@ -8,21 +8,21 @@ import (
 	"github.com/cabrank/cabrank/internal/shard"
 )
 
-// errClear is why a caller's connection ends that began without TLS.
+// errClear ends a caller's connection that began without TLS.
 var errClear = errors.New("without TLS")
 
-// clearAnswer is for those who speak HTTP/1 where TLS is asked for.
+// clearAnswer is the answer to HTTP/1 without TLS on a port that requires TLS.
 const clearAnswer = "HTTP/1.0 400 Bad Request\r\ncontent-type: text/plain\r\nconnection: close\r\n\r\ncabrank: this port speaks TLS: use https\n"
 
-// mustSecure reports whether the connection has to begin with TLS, and has not.
+// mustSecure reports whether the connection should have begun with TLS.
 func (cc *callerConn) mustSecure() bool {
 	set := cc.st.relay.settings()
 	return set.TLS != nil && !set.ClearText && !cc.secure && cc.local == nil
 }
 
-// startTLS shakes hands with a guest, who is a caller then like any other: over HTTP/2 or
-// HTTP/1, as its first bytes say. Until then it is one of the connections that make room for
-// others; it has as long as a preface has.
+// startTLS makes the TLS handshake with a guest, which is then a caller like any other, over
+// HTTP/2 or HTTP/1. Until then it is an idle guest that may be evicted. The handshake has as
+// much time as a preface.
 func startTLS(g *Guest) {
 	set := g.st.relay.settings()
 	nc := shard.Secure(g.Conn, set.TLS)
@@ -49,8 +49,7 @@ func startTLS(g *Guest) {
 	})
 }
 
-// handshakeFailed counts a handshake, and says what was wrong with one of those whose peer
-// was there to the end.
+// handshakeFailed counts a failed handshake, and logs it unless the peer just left.
 func (st *shardState) handshakeFailed(err error) {
 	if errors.Is(err, io.EOF) {
 		st.disconnects[disconnect{ofCaller, reasonTLS}]++
@@ -59,7 +58,7 @@ func (st *shardState) handshakeFailed(err error) {
 	st.noteRejected(reasonTLS, "a caller's TLS handshake failed", "error", err)
 }
 
-// noteRejected counts a caller's connection, and says so in the log, once a minute for a reason.
+// noteRejected counts and logs a caller's connection, at most one line a minute and reason.
 func (st *shardState) noteRejected(reason, line string, told ...any) {
 	end := disconnect{ofCaller, reason}
 	st.disconnects[end]++

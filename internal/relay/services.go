@@ -9,20 +9,20 @@ import (
 )
 
 const (
-	// maxAbsent is how many methods are remembered that no worker has, and maxAbsentPath
-	// how long the path of one is, in bytes. Callers choose them: the oldest goes for the
-	// next.
+	// maxAbsent is how many methods that no worker has are remembered, and maxAbsentPath the
+	// length of their longest path, in bytes. Callers choose them: a new one replaces the
+	// oldest.
 	maxAbsent     = 64
 	maxAbsentPath = 512
 	// maxService is the longest name of a service, in bytes.
 	maxService = 255
 )
 
-// services is what is known of the services behind the relay.
+// services has the services of the endpoints.
 //
-// Endpoints describe themselves, by lists that many of them are given by hand, so that one
-// may be missing there. A method is known to be absent only when no list has its service,
-// and a worker has said that it does not have the method.
+// Endpoints describe themselves by lists, which may lack a service: people often write them
+// by hand. A method counts as absent only if no list has its service and a worker has
+// answered that it lacks the method.
 //
 // Concurrency: every method may be called from anywhere.
 type services struct {
@@ -33,14 +33,14 @@ type services struct {
 	next   int               // place in absent of the next one
 }
 
-// description is what the endpoints that are ready say together.
+// description is the sum of the lists of ready endpoints.
 type description struct {
-	whole   bool            // all of them have described themselves, and there is one
-	serving map[string]bool // by service: an endpoint serves it now
+	whole   bool            // every ready endpoint has described itself, and there is one at least
+	serving map[string]bool // by service: whether an endpoint serves it now
 }
 
-// replace puts another description in place of the last one, and forgets what is absent:
-// whoever has come may have it.
+// replace sets another description, and forgets the absent methods: a new endpoint may have
+// them.
 func (s *services) replace(d *description) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -87,9 +87,8 @@ func serviceOf(path []byte) []byte {
 	return service
 }
 
-// Describe says what services an endpoint has, and whether it serves each of them; nil:
-// that is not known. It counts until the next Up or Down. The map is not changed
-// afterwards.
+// Describe sets the services of an endpoint, and whether it serves each of them; nil: unknown.
+// It holds until the next Up or Down. The map must not change afterwards.
 func (r *Relay) Describe(e *Endpoint, described map[string]bool) {
 	r.mu.Lock()
 	e.described = described
@@ -97,10 +96,10 @@ func (r *Relay) Describe(e *Endpoint, described map[string]bool) {
 	r.gatherServices()
 }
 
-// forgetServices is for an endpoint at which another process may be from now on.
+// forgetServices drops the services of an endpoint, which may be another process now.
 func (r *Relay) forgetServices(e *Endpoint) { r.Describe(e, nil) }
 
-// gatherServices brings together what all endpoints that are ready say.
+// gatherServices adds up the lists of all ready endpoints.
 func (r *Relay) gatherServices() {
 	r.mu.Lock()
 	r.services.replace(r.allServices())
@@ -127,8 +126,8 @@ func (r *Relay) allServices() *description {
 	return all
 }
 
-// healthOf says how a service is (R7). A name that no endpoint has described is about the
-// relay as a whole while that is all that is known.
+// healthOf returns the health of a service (R7). While some endpoint has no list, an unknown
+// name has the health of the relay as a whole.
 func (r *Relay) healthOf(service string) grpcwire.HealthStatus {
 	if service == healthOfProcess {
 		return grpcwire.HealthServing
@@ -148,8 +147,8 @@ func (r *Relay) healthOf(service string) grpcwire.HealthStatus {
 	return grpcwire.HealthNotServing
 }
 
-// listHealth is the answer to Health/List: the relay as a whole, Cabrank itself, and what
-// the endpoints describe.
+// listHealth returns the answer to Health/List: the relay as a whole, Cabrank itself, and all
+// described services.
 func (r *Relay) listHealth() []byte {
 	all := map[string]grpcwire.HealthStatus{}
 	for _, name := range []string{"", healthOfProcess, healthOfWorkers} {

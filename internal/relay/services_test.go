@@ -34,7 +34,7 @@ func TestHealthList(t *testing.T) {
 	}
 }
 
-// What strangers ask for does not fill the memory: the oldest name goes.
+// Names that strangers ask for do not fill the memory: the oldest goes.
 func TestAbsentMethodsAreBounded(t *testing.T) {
 	var s services
 	s.replace(&description{whole: true})

@@ -8,9 +8,8 @@ import (
 	"github.com/cabrank/cabrank/internal/rank"
 )
 
-// settings are the options, with what is worked out from them. A reload puts
-// others in their place as a whole, so that whoever reads several of them from
-// one settings reads what belongs together.
+// settings are the options with values derived from them. A reload replaces them as a whole,
+// so that several values read from one settings belong together.
 //
 // Concurrency: immutable.
 type settings struct {
@@ -35,12 +34,11 @@ func newSettings(o Options, seed maphash.Seed) *settings {
 	return s
 }
 
-// settings returns those that hold now. Calls read them as they go along: what
-// they have begun with, and keep, is in the call.
+// settings returns the current settings. Calls read them as they go; values that a call keeps
+// from its beginning are in the call.
 func (r *Relay) settings() *settings { return r.set.Load() }
 
-// keepFixed takes from the options of before what cannot change: what the shape
-// of a running relay follows from.
+// keepFixed copies the options that cannot change in a running relay.
 func (o *Options) keepFixed(before *Options) {
 	o.Shards, o.ReplayTotal = before.Shards, before.ReplayTotal
 	o.Lanes, o.BalanceKey = before.Lanes, before.BalanceKey
@@ -55,10 +53,9 @@ func (o *Options) keepFixed(before *Options) {
 // Rank that places calls, SlotsMin and SlotsMax, Log, Random, Nap,
 // Other, HTTP1, Access, Auth and Dial.
 //
-// No connection ends, no call fails and none is refused that was let in. A call
-// keeps the rule of its method, the time that it may wait and the caller whose it is;
-// a connection its windows, its limits and when it ends; what stands elsewhere holds
-// from now on.
+// No connection ends, and no call that was let in fails. A call keeps its method's rule, its
+// wait and its caller; a connection keeps its windows, limits and lifetime. All other options
+// hold from now on.
 // Concurrency: may be called from anywhere, also while endpoints come and go.
 func (r *Relay) Reconfigure(o Options) {
 	r.adding.Lock()
@@ -70,7 +67,7 @@ func (r *Relay) Reconfigure(o Options) {
 	r.budget.SetTotal(r.bufferTotal())
 	r.retryBudget.setTerms(o.RetryBudget)
 	r.each(func(st *shardState) { st.adopt(before, next) })
-	// Only now does no shard know the terms of before.
+	// No shard uses the earlier terms any more.
 	if !sameTerms(&before.Keys, &next.Keys) {
 		r.rank.Retune(func(key string) rank.Terms { return next.naming.termsOf(key) }, r.now())
 	}
@@ -78,8 +75,7 @@ func (r *Relay) Reconfigure(o Options) {
 	r.checkServing()
 }
 
-// publish has calls that come find the settings, and the rules of methods that
-// are known already.
+// publish makes new calls use the settings, and known methods their new rules.
 func (r *Relay) publish(s *settings) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -90,13 +86,12 @@ func (r *Relay) publish(s *settings) {
 	}
 }
 
-// sameTerms reports whether every key may have the same by both.
+// sameTerms reports whether both give every key the same terms.
 func sameTerms(a, b *Keys) bool {
 	return a.Rate == b.Rate && a.Burst == b.Burst && a.Concurrent == b.Concurrent && maps.Equal(a.Weights, b.Weights)
 }
 
-// adopt has the shard's connections go by new settings, as far as they have a
-// copy of the old ones.
+// adopt updates the copies of settings in the shard and its connections.
 func (st *shardState) adopt(before, next *settings) {
 	st.conf = next.conf
 	st.budgeted = len(next.policies) > 0

@@ -10,7 +10,7 @@ import (
 // gave it.
 func (g *rig) reload(change ...func(*Options)) { g.Reconfigure(options(change)) }
 
-// What the shape of a relay follows from does not change.
+// Options that a running relay is built on do not change.
 func TestReloadKeepsWhatIsFixed(t *testing.T) {
 	g := newRig(t, func(o *Options) {
 		o.Shards, o.BalanceKey = 2, "x-user"

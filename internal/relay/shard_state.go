@@ -36,8 +36,7 @@ func watchedFields() []string {
 	}
 }
 
-// fieldID returns the place of a name in a watch list that may lack it yet; -1
-// for no name.
+// fieldID returns the index of a name in a watch list, and adds it if needed; -1 for no name.
 func fieldID(names *[]string, name string) int {
 	if name == "" {
 		return -1
@@ -51,17 +50,17 @@ func fieldID(names *[]string, name string) int {
 
 // Windows and buffers of the two sides (R11).
 const (
-	connWindow = 16 << 20 // returned on receipt, so it bounds bytes per round trip, not memory
+	connWindow = 16 << 20 // credit goes back on receipt, so it bounds bytes per round trip, not memory
 	outputHigh = 256 << 10
 )
 
 type configs struct {
 	down, up h2.Config
-	local    h2.Config // of the end in this process, see Local
+	local    h2.Config // of the end of a Local
 	naming   *naming
 	proxies  door.Proxies
 
-	// Fields of requests that the options name, by their ids, -1: none.
+	// Ids of request fields that the options name, -1: none.
 	fieldKey, fieldBalance, fieldToken int
 }
 
@@ -75,7 +74,7 @@ func newConfigs(o Options, n *naming) *configs {
 	}
 	base := h2.Config{
 		Watch: up, MaxHeaderList: o.HeaderList, MaxFrame: o.Limits.Frame,
-		// Half of it for new connections once half of the budget is used.
+		// New connections get half of it once half of the budget is used.
 		Window: o.Limits.Window, WindowPressed: o.Limits.Window / 2, MaxWindow: o.Limits.MaxWindow,
 		ConnWindow: connWindow, OutputHigh: outputHigh,
 	}
@@ -86,7 +85,7 @@ func newConfigs(o Options, n *naming) *configs {
 	c.down.Watch = h2.NewWatchList(names...).Base64("-bin")
 	c.up.Settled, c.down.Settled, c.down.Excess = settled, callerSettled, excess
 	c.local.Settled = localSettled
-	c.local.MaxHeaderList *= 2 // an answer is up to that, and what is added to it
+	c.local.MaxHeaderList *= 2 // an answer's list may be as long, and Cabrank adds to it
 	c.down.Allow, c.up.Allow = h2.CallerAllowances(), h2.WorkerAllowances()
 	if n := o.Resets; n > 0 { // two seconds' worth at once: deadlines pass together
 		c.down.Allow[h2.RapidReset] = h2.Allowance{Burst: 2 * n, Every: time.Second / time.Duration(n)}
@@ -104,22 +103,22 @@ type shardState struct {
 	conf  *configs
 
 	callers        map[*callerConn]struct{}
-	callerIDs      map[Caller]*callerID // who calls by way of a proxy, see callerIDOf
-	guests         map[*Guest]struct{}  // of callers who do not speak HTTP/2
-	idleGuests     list[Guest]          // those without a request
-	hijackedGuests int                  // those that were taken over
+	callerIDs      map[Caller]*callerID // of callers that share connections, see callerIDOf
+	guests         map[*Guest]struct{}  // callers' connections that do not speak HTTP/2
+	idleGuests     list[Guest]          // guests without a request
+	hijackedGuests int                  // the number of hijacked guests
 	number         int                  // in Relay.shards and in Endpoint.upstreams
 	upstreams      []*upstream          // of endpoints that are not removed, in no order
 	watches        map[*call]struct{}
 	sheddable      sheddable
 	tokens         tokenCache
-	free           *call // ready for their next use
+	free           *call // calls for reuse
 	freeCount      int
-	made           int // calls that there are, those included
+	made           int // calls in memory, with those for reuse
 	freeHeads      *requestHead
 	freeHeadCount  int
 	freeAttempts   []*attempt
-	methods        map[string]*method // found or made by this shard before
+	methods        map[string]*method // cache of Relay.methods
 	keys           keyring
 	stats          statsTable
 	disconnects    disconnects
@@ -133,11 +132,11 @@ type shardState struct {
 	replayTotal    int64
 	stalls         *stallWatch
 	absents        *absentWatch
-	crowdedNext    time.Duration // when the log may tell of a full connection again
-	noThreadNext   time.Duration // when a refusal for want of a thread may have another line
-	calls          int           // that hold up a drain
-	uncounted      uint64        // calls that the retry budget does not know of yet
-	budgeted       bool          // it wants to know
+	crowdedNext    time.Duration // when the log may have another line about a full connection
+	noThreadNext   time.Duration // when the log may have another line about a missing thread
+	calls          int           // calls that a drain waits for
+	uncounted      uint64        // calls not yet added to the retry budget
+	budgeted       bool          // the retry budget needs the number of calls
 	draining       bool
 }
 
@@ -180,7 +179,7 @@ func (r *Relay) each(f func(*shardState)) {
 	}
 }
 
-// newCall returns a call in its initial state.
+// newCall returns an empty call.
 func (st *shardState) newCall(caller *callerConn, id *callerID) *call {
 	c := st.free
 	if c == nil {
@@ -197,7 +196,7 @@ func (st *shardState) newCall(caller *callerConn, id *callerID) *call {
 	return c
 }
 
-// makeCall returns a call that none is there for to be used again.
+// makeCall allocates a call.
 func (st *shardState) makeCall() *call {
 	c := &call{st: st}
 	c.down.Owner, c.clock.Owner = c, c
@@ -208,7 +207,7 @@ func (st *shardState) makeCall() *call {
 	return c
 }
 
-// callFinished counts a call out of those that a drain waits for.
+// callFinished subtracts a call from those that a drain waits for.
 func (st *shardState) callFinished() {
 	if st.calls--; st.calls > 0 || !st.draining {
 		return
@@ -219,8 +218,8 @@ func (st *shardState) callFinished() {
 	}
 }
 
-// recycle takes back a call of which nothing is left: streams closed, lease
-// released, no grant on its way.
+// recycle keeps a call for reuse. Its streams are closed, its lease is released, and no grant
+// is on its way.
 func (st *shardState) recycle(c *call) {
 	c.reset()
 	if st.freeCount < maxFree {

@@ -85,7 +85,7 @@ func TestSourceKey(t *testing.T) {
 	}
 }
 
-// What is known of a source goes with its last connection.
+// The record of a source goes with its last connection.
 func TestSourcesAreForgotten(t *testing.T) {
 	var s sources
 	s.init(1)

@@ -11,35 +11,32 @@ type Histogram struct {
 	Sum    float64
 }
 
-// MethodStats is what is known of the finished calls of one method.
+// MethodStats counts the finished calls of one method.
 type MethodStats struct {
 	Method  string            // "/package.Service/Method", or "other"
 	Codes   map[string]uint64 // finished calls by gRPC code name ("OK", "UNAVAILABLE"), or by HTTP status ("404") for calls that are not gRPC
 	Seconds Histogram         // from the call's HEADERS to its end
 	Wait    Histogram         // time spent waiting for a slot
-	Work    Histogram         // of calls that had a slot: from its grant to the worker's end
+	Work    Histogram         // time with a slot, of calls that had one
 }
 
-// Stats is a snapshot of the relay: counters since the process began, and what
-// it holds now.
+// Stats is a snapshot of the relay: counters since the process began, and current use.
 type Stats struct {
 	Methods  []MethodStats
-	Refusals map[string]uint64 // what cabrank or a worker refused, ended or moved, by reason token
-	// Retries counts the attempts by the policies of methods, by what had failed,
-	// and RetriesDenied those that were due and not made, by what spoke against
-	// them. Every token is there, also those that never occurred.
+	Refusals map[string]uint64 // calls that Cabrank or a worker refused, ended or moved, by reason
+	// Retries counts retries by reason, and RetriesDenied those that were due but not made,
+	// by reason. All reasons are there, also those that never occurred.
 	Retries, RetriesDenied map[string]uint64
 
-	// Hedges counts second attempts beside first ones that were late: sent, and of
-	// these won and lost; and those that were not sent, by what was missing.
+	// Hedges counts hedges by result: sent, of these won and lost, and those that were not
+	// sent by reason.
 	Hedges map[string]uint64
 
-	// Doors counts the finished calls by the doors through which they came in, and by gRPC
-	// code or, of those that are not gRPC, by HTTP status. Every door is there that has been
-	// asked for a call.
+	// Doors counts finished calls by door, and by gRPC code, or by HTTP status if they are
+	// not gRPC. It has every door that has been asked for a call.
 	Doors map[string]map[string]uint64
 
-	Disconnects Disconnects // connections that cabrank ended
+	Disconnects Disconnects // connections that Cabrank ended
 
 	Connections int64 // of callers, now
 	Buffered    int64 // bytes in buffers that count against Options.BufferTotal, now

@@ -104,7 +104,7 @@ func (h *stress) script(of uint64) (s script) {
 	return s[:most]
 }
 
-// play does what the script says. Those who lose their connection by it get another.
+// play runs the script. Peers that lose their connection get another.
 func (h *stress) play(c *cast, s script) {
 	for moves := int64(0); len(s) > 0 && !h.g.closing.Load(); {
 		if c.wild.dead {

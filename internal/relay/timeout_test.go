@@ -22,9 +22,9 @@ func wantTook(t *testing.T, began time.Time, want time.Duration) {
 	}
 }
 
-// What a turn reads may have been sent after it looked at the clock. A worker's CANCEL
-// at the deadline is the deadline all the same (R13), and a status that its library
-// makes then does not free its thread (R5). 3 ms before it neither is so.
+// A frame may have been sent after the shard's loop read the clock. A worker's CANCEL at the
+// deadline still counts as the deadline (R13), and a status that its library makes then does
+// not free its thread (R5). 3 ms earlier neither holds.
 func TestDeadlineInALongTurn(t *testing.T) {
 	const grpcWord = "Deadline Exceeded"
 	deadline := func(p *testkit.Peer) { wantStatus(p, 1, "4", "cabrank: deadline exceeded") }

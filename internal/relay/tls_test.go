@@ -24,7 +24,7 @@ import (
 
 const tlsName = "greeter.test"
 
-// keyPair makes a certificate and who trusts it.
+// keyPair makes a certificate and a pool that trusts it.
 func keyPair(t *testing.T) (certificate tls.Certificate, trust *x509.CertPool) {
 	t.Helper()
 	cert, key, trust := testkit.Certificate(t, t.TempDir(), tlsName, time.Now().Add(time.Hour))
@@ -197,8 +197,8 @@ func sayAll(t *testing.T, at, sent string) string {
 	return string(all)
 }
 
-// Where TLS is asked for, who speaks without it is told so in its own protocol, and serves
-// nobody; where it is not, both are served.
+// On a port that requires TLS, callers without it get a refusal in their own protocol; on
+// other ports both are served.
 func TestClearOnAPortWithTLS(t *testing.T) {
 	trust, option := withTLS(t)
 	plain := []string{http2.ClientPreface + "\x00\x00\x00\x04\x00\x00\x00\x00\x00", "GET / HTTP/1.1\r\nHost: a\r\n\r\n"}
@@ -248,8 +248,8 @@ func TestDrainDuringHandshakes(t *testing.T) {
 	}
 }
 
-// A caller that shows a certificate is known by its name: to workers, who are told, to keys,
-// and to what serves HTTP/1. What others say of themselves is not passed on.
+// A caller with a certificate is known by its name: to workers, to keys, and to the server of
+// HTTP/1. Claims that other callers send are not passed on.
 func TestCertificatesOfCallers(t *testing.T) {
 	trust, option := withTLS(t)
 	cert, key, authority := testkit.Certificate(t, t.TempDir(), "alice.test", time.Now().Add(time.Hour))
@@ -306,8 +306,8 @@ func TestCertificatesOfCallers(t *testing.T) {
 	}
 }
 
-// What is added to a header list for a certificate is counted, however short its name is; and
-// a caller whose name is taken out in the middle of its handshake is not let in.
+// The field for a certificate counts in the header list, however short its name is. A caller
+// whose name is removed in the middle of its handshake is refused.
 func TestNamesOfCertificates(t *testing.T) {
 	_, option := withTLS(t)
 	cert, key, _ := testkit.Certificate(t, t.TempDir(), "a", time.Now().Add(time.Hour))

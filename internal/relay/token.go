@@ -10,19 +10,19 @@ import (
 	"github.com/cabrank/cabrank/internal/h2"
 )
 
-// Bounds of what is known of tokens, of each shard.
+// Bounds of the tokens that each shard remembers.
 const (
-	// maxPassBytes bounds the fields that are remembered, with passSize for what each was
-	// found to be: two generations of half as much.
+	// maxPassBytes bounds the remembered fields, plus passSize for each: two generations of
+	// half as much.
 	maxPassBytes = 4 << 20
 	passSize     = 512
-	// maxPassTime is how long one is remembered: after that its key may have been withdrawn.
+	// maxPassTime is how long a field is remembered: its key may be withdrawn later.
 	maxPassTime = time.Minute
-	// maxChecks is how many looks at fields are under way; a source has a quarter of them at
-	// most. Their calls wait without a slot.
+	// maxChecks is how many checks of tokens may run at a time; one source has a quarter of
+	// them at most. Their calls wait without a slot.
 	maxChecks   = 256
 	maxChecksOf = maxChecks / 4
-	// maxAuthorization is the longest field that is looked at.
+	// maxAuthorization is the longest field that is checked, octets.
 	maxAuthorization = 8<<10 + 64
 )
 
@@ -31,26 +31,26 @@ var (
 	errTooLong = errors.New("the authorization field is longer than 8 KiB")
 )
 
-// Auth says who may call, by the field authorization of a call.
+// Auth checks the authorization field of calls.
 //
 // Concurrency: it is called from anywhere, Epoch also under the lock of a shard.
 type Auth interface {
-	// Verify returns what a field has shown; the empty one is that of calls without it. It
-	// may take seconds. An error is one line for the caller, with nothing of the field.
+	// Verify returns the pass of a field; calls without the field have the empty one. It may
+	// take seconds. An error is one line for the caller, with nothing of the field.
 	Verify(authorization string) (Pass, error)
-	// Epoch is another number when what Verify has returned may hold no more.
+	// Epoch changes when earlier results of Verify may not be valid any more.
 	Epoch() uint64
 }
 
-// Pass is what a caller has shown. Nobody changes it.
+// Pass is the result of a valid token. Immutable.
 type Pass struct {
-	User  string                 // who it is, "": it need not say
-	Until time.Time              // when it begins no more calls; zero: never
-	May   func(path string) bool // which methods it may call
+	User  string                 // the user, "": the token needs none
+	Until time.Time              // after this it begins no calls; zero: no end
+	May   func(path string) bool // reports whether it may call a method
 }
 
-// allows reports whether a path may be called: as it was sent, and as a worker may read it,
-// who decodes it and leaves out empty parts and dots.
+// allows reports whether the pass allows a path, both as it was sent and as a worker may read
+// it: decoded, without empty parts and dots.
 func (p *Pass) allows(name string) bool {
 	decoded, err := url.PathUnescape(name)
 	if err != nil || !p.May(name) {
@@ -68,7 +68,7 @@ type cachedPass struct {
 	Pass
 	epoch uint64
 	until time.Duration
-	as    string // its identity, "": none
+	as    string // the caller's identity, "": none
 }
 
 // tokenCache is what a shard knows of those who call by tokens.
@@ -76,22 +76,22 @@ type cachedPass struct {
 // Concurrency: guarded by the lock of its shard.
 type tokenCache struct {
 	st          *shardState
-	auth        Auth // nil: nobody is asked
+	auth        Auth // nil: no call needs a token
 	recent, old map[string]*cachedPass
-	bytes       int // of young
+	bytes       int // of recent
 	checks      map[string]*tokenCheck
 	ofSource    map[*source]int // of checks
 }
 
-// tokenCheck is a look at one field outside of the lock, and the calls that wait for it.
+// tokenCheck is a check of one field outside of the lock, and the calls that wait for it.
 type tokenCheck struct {
 	field  string
 	source *source
 	calls  []waitingCall
-	denied *readyAnswer // what its calls are told; nil: it is under way, or they may go on
+	denied *readyAnswer // the answer to its calls; nil: the check runs, or the token is valid
 }
 
-// waitingCall is a call with the path that it asks for.
+// waitingCall is a call that waits for a check, with its path.
 type waitingCall struct {
 	call *call
 	path string
@@ -104,21 +104,21 @@ func newTokenCache(st *shardState, auth Auth) tokenCache {
 	}
 }
 
-// needsToken reports whether calls of a connection need a token: who is in this process may have
-// been asked by its door.
+// needsToken reports whether calls of a connection need a token: those of a door in this
+// process may be authenticated already.
 func (t *tokenCache) needsToken(cc *callerConn) bool { return t.auth != nil && cc.fromNetwork() }
 
-// fromNetwork reports whether the calls of a connection come from others than this process.
+// fromNetwork reports whether the calls of a connection need the checks of outside callers.
 func (cc *callerConn) fromNetwork() bool {
 	return cc.localCaller == nil || !cc.localCaller.authenticated
 }
 
-// valid reports whether a pass counts still.
+// valid reports whether a pass is still valid.
 func (t *tokenCache) valid(p *cachedPass) bool {
 	return p != nil && p.epoch == t.auth.Epoch() && t.st.Now() < p.until
 }
 
-// find returns what is known of a field; nil: it has to be looked at.
+// find returns the valid pass of a field; nil: it must be checked.
 func (t *tokenCache) find(field []byte) *cachedPass {
 	p := t.recent[string(field)]
 	if p == nil {
@@ -132,8 +132,8 @@ func (t *tokenCache) find(field []byte) *cachedPass {
 	return p
 }
 
-// remember remembers a field. Those that were not asked for while half of the room was
-// filled are forgotten.
+// remember keeps the pass of a field. When half of the room is full, it forgets the fields
+// that were not used since the last time.
 func (t *tokenCache) remember(field string, p *cachedPass) {
 	if t.bytes += len(field) + passSize; t.bytes > maxPassBytes/2 {
 		t.old, t.recent, t.bytes = t.recent, make(map[string]*cachedPass), len(field)+passSize
@@ -141,7 +141,7 @@ func (t *tokenCache) remember(field string, p *cachedPass) {
 	t.recent[field] = p
 }
 
-// cachedPass returns what the token of a request has shown before; nil: it has to be looked at.
+// cachedPass returns the remembered pass of a request's token; nil: it must be checked.
 func (cc *callerConn) cachedPass(b *h2.Block) *cachedPass {
 	w, _ := b.Watched(cc.st.conf.fieldToken)
 	if w.Count > 1 || len(w.Value) > maxAuthorization {
@@ -150,7 +150,7 @@ func (cc *callerConn) cachedPass(b *h2.Block) *cachedPass {
 	return cc.st.tokens.find(w.Value)
 }
 
-// checkToken has the call wait until its token was looked at.
+// checkToken makes the call wait for the check of its token.
 func (c *call) checkToken(b *h2.Block, now time.Duration) {
 	w, _ := b.Watched(c.st.conf.fieldToken)
 	path, _ := b.Watched(fieldPath)
@@ -176,7 +176,7 @@ func (c *call) checkToken(b *h2.Block, now time.Duration) {
 	c.setClock(now)
 }
 
-// callSource returns where the calls of a connection come from.
+// callSource returns the source of the calls of a connection.
 func (cc *callerConn) callSource() *source {
 	if cc.localCaller != nil {
 		return cc.localCaller.source
@@ -184,14 +184,13 @@ func (cc *callerConn) callSource() *source {
 	return cc.source
 }
 
-// deny answers a call whose token counts for nothing.
+// deny answers a call with a bad token.
 func (c *call) deny(why error, now time.Duration) {
 	c.check = &tokenCheck{denied: deniedBecause(why)}
 	c.fail(endedToken, now)
 }
 
-// checkOf returns the look at a field that is under way, or begins one; nil: there are too
-// many.
+// checkOf returns the running check of a field, or begins one; nil: too many run.
 func (t *tokenCache) checkOf(field []byte, from *source) *tokenCheck {
 	k := t.checks[string(field)]
 	if k != nil {
@@ -203,11 +202,11 @@ func (t *tokenCache) checkOf(field []byte, from *source) *tokenCheck {
 	k = &tokenCheck{field: string(field), source: from}
 	t.checks[k.field] = k
 	t.ofSource[from]++
-	go t.verify(k) // ends when Verify does: nobody waits for it but the calls
+	go t.verify(k) // ends when Verify does; only its calls wait for it
 	return k
 }
 
-// verify looks at a field, and sends the calls on their way that have waited for it.
+// verify checks a field, and answers or admits the calls that wait for it.
 func (t *tokenCache) verify(k *tokenCheck) {
 	epoch := t.auth.Epoch()
 	shown, err := t.auth.Verify(k.field)
@@ -238,8 +237,7 @@ func (t *tokenCache) verify(k *tokenCheck) {
 	})
 }
 
-// next takes one of the calls out of those that wait: what becomes of it may have others
-// leave, which are not waited for then.
+// next takes one call out of those that wait. Others may leave while it is handled.
 func (k *tokenCheck) next() (one waitingCall, more bool) {
 	if len(k.calls) == 0 {
 		return one, false
@@ -248,7 +246,7 @@ func (k *tokenCheck) next() (one waitingCall, more bool) {
 	return one, true
 }
 
-// tokenPassed sends a call on whose token was looked at.
+// tokenPassed admits a call after the check of its token.
 func (c *call) tokenPassed(p *cachedPass, path string, now time.Duration) {
 	c.check = nil
 	c.leaveWaiting()
@@ -261,7 +259,7 @@ func (c *call) tokenPassed(p *cachedPass, path string, now time.Duration) {
 	st.shed(cc, now)
 }
 
-// leaveCheck takes the call from those that wait for a look at their token.
+// leaveCheck takes the call out of those that wait for its check.
 func (c *call) leaveCheck() {
 	if c.check == nil {
 		return
@@ -275,7 +273,7 @@ func (c *call) leaveCheck() {
 	}
 }
 
-// withPass returns whose the calls are of a caller that has shown a pass.
+// withPass returns the callerID of a caller with a pass.
 func (cc *callerConn) withPass(p *cachedPass, id *callerID) *callerID {
 	if p == nil || p.as == "" {
 		return id

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// tokens knows users by what they show: "Bearer ann" is ann, who may call what is in may.
+// tokens takes "Bearer ann" for the user ann, who may call paths with the prefix may.
 type tokens struct {
 	may   string        // prefix of paths
 	ends  time.Duration // of each, 0: none does
@@ -52,7 +52,7 @@ func (a *tokens) wantAsked(t testing.TB, n int) {
 
 func withTokens(a *tokens) func(*Options) { return func(o *Options) { o.Auth = a } }
 
-// What is remembered is bounded in bytes, and what is in use stays.
+// Remembered tokens are bounded in bytes, and those in use stay.
 func TestKnownTokensAreBounded(t *testing.T) {
 	g := newRig(t, withTokens(&tokens{}))
 	st := g.shards[0]

@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// An endpoint that speaks TLS is connected to by who knows how, and serves like any other;
-// one that cannot be connected to costs what a refused connection does.
+// Options.Dial connects to an endpoint that speaks TLS, and it serves like any other; a failed
+// dial counts like a refused connection.
 func TestEndpointsOverTLS(t *testing.T) {
 	const messages = 20
 	front := httptest.NewUnstartedServer(openShop(t, messages).server.Handler)

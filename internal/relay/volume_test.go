@@ -14,8 +14,8 @@ import (
 // costlyCalls is how many calls costly has.
 const costlyCalls = 5000
 
-// costly is what a connection sends whose bytes take long: HEADERS of some 40 octets
-// that name three times an entry of the table, so that each is 12 KiB here.
+// costly returns bytes that take long to handle: HEADERS of some 40 octets that name an entry
+// of the table three times, so that each is 12 KiB here.
 func costly(t *testing.T) []byte {
 	t.Helper()
 	head := append(block(request(checkPath)...), 0xbe, 0xbe, 0xbe)

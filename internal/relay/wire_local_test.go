@@ -13,7 +13,7 @@ import (
 type wireLocal struct {
 	*Local
 
-	as    *Caller // who makes the next calls: nil: who it was made for
+	as    *Caller // the caller of the next calls; nil: that of the Local
 	calls map[uint32]*LocalCall
 	free  []*LocalCall
 	fails map[uint32]error // of calls that were not taken

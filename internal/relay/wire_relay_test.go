@@ -166,7 +166,7 @@ func (w *wire) acts(args []string) map[string]func() {
 		"remove": func() { g.RemoveEndpoint(w.endpoint(args[0])) },
 		"outage": func() { g.Outage(args[0] == "on") },
 		"close":  func() { g.Close() },
-		"forget": func() { w.change = nil },        // what rig and rule have said
+		"forget": func() { w.change = nil },        // the changes by rig and rule
 		"reload": func() { g.reload(w.change...) }, // to all that rig and rule have said by now
 		"drain": func() { // for so long at most; the script goes on
 			w.hurry = make(chan struct{})
@@ -211,7 +211,7 @@ func (w *wire) checks(args []string) map[string]func() {
 		"inflight": func() { g.wantInFlight(int(number())) },
 		"running":  func() { w.same("calls", int64(g.running()), number()) },
 		"serving":  func() { w.texts([]string{fmt.Sprint(g.Serving())}, args) },
-		"timers": func() { // of callers' connections, and of those who look at calls that stall
+		"timers": func() { // of callers' connections, and of the stall watch
 			n := 0
 			g.each(func(st *shardState) {
 				for cc := range st.callers {

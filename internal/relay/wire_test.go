@@ -300,7 +300,7 @@ func (w *wire) unquote(word string) string {
 
 // number reads numbers, times in nanoseconds and names of constants, with + - * / between.
 func (w *wire) number(text string) int64 {
-	for _, operators := range []string{"+-", "*/"} { // what binds least is done last
+	for _, operators := range []string{"+-", "*/"} { // the operator that binds least comes last
 		if at := strings.LastIndexAny(text, operators); at > 0 {
 			x, y := w.number(text[:at]), w.number(text[at+1:])
 			return map[byte]func() int64{
