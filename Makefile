@@ -173,6 +173,11 @@ bench-doors: build lab ## Measure calls by gRPC-Web and Connect beside Envoy's f
 bench-queue: build lab ## Measure the queue on workers of one slot beside HAProxy, nghttpx and Envoy; half an hour.
 	@$(call beside,queue)
 
+.PHONY: bench-socket
+bench-socket: build ## Measure what sockets cost beside the old server: calls, events, memory; 2 minutes.
+	@scripts/install-deps.sh workers
+	@go run ./test/oldjuggler/bench $(BENCH_FLAGS)
+
 .PHONY: bars
 bars: ## Hold the simulated rank and number of workers against their ideals, at length, and print the tables.
 	@go test -tags soak -count=1 -timeout 2h -v -run '^TestBar' $(call packages,^func TestBar) | sed -n '/^|/p; /^FAIL/p; /_test.go:/p'

@@ -24,7 +24,7 @@ const startWithin = 20 * time.Second
 
 // Server is a Redis that runs.
 //
-// Life: Start, any number of Kill and Restart, Stop.
+// Life: Launch or Start, any number of Kill and Restart, Stop.
 // Concurrency: Dial may be called from anywhere, the others by one goroutine.
 type Server struct {
 	// Socket is the path on which it listens; a Sentinel has none.
@@ -41,16 +41,26 @@ type Server struct {
 // test-real` installs it.
 func Start(t testing.TB) *Server {
 	t.Helper()
-	folder, err := os.MkdirTemp("", "redisd") //nolint:usetesting // t.TempDir is too long for the path of a socket
+	s, err := Launch()
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &Server{Socket: filepath.Join(folder, "s"), settings: []string{"--port", "0"}, folder: folder}
 	t.Cleanup(s.Stop)
-	if err := s.Restart(); err != nil {
-		t.Fatal(err)
-	}
 	return s
+}
+
+// Launch is Start for a program that is no test.
+func Launch() (*Server, error) {
+	folder, err := os.MkdirTemp("", "redisd") // short: the path of a socket has 100 bytes
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{Socket: filepath.Join(folder, "s"), settings: []string{"--port", "0"}, folder: folder}
+	if err := s.Restart(); err != nil {
+		s.Stop()
+		return nil, err
+	}
+	return s, nil
 }
 
 // Restart starts it again, empty, on the same socket, after Kill.
