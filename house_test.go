@@ -20,7 +20,7 @@ import (
 // text of an issue names, in a commit of its own. `go test -run TestHouse -v .` prints
 // the table as it is now.
 var ceilings = map[string]int{
-	programBytes:                         17_867_000,
+	programBytes:                         17_868_000,
 	"configuration keys":                 68,
 	"lines of README.md":                 138,
 	"lines of code, bench":               416,
@@ -44,18 +44,18 @@ var ceilings = map[string]int{
 	"lines of code, internal/handover":   1_506,
 	"lines of code, internal/health":     1_134,
 	"lines of code, internal/methods":    756,
-	"lines of code, internal/page":       191,
+	"lines of code, internal/page":       196,
 	"lines of code, internal/push":       840,
-	"lines of code, internal/rank":       5_241,
+	"lines of code, internal/rank":       5_180,
 	"lines of code, internal/ranksim":    1_550,
 	"lines of code, internal/redislink":  606,
-	"lines of code, internal/relay":      9_959,
+	"lines of code, internal/relay":      9_857,
 	"lines of code, internal/scale":      1_002,
 	"lines of code, internal/scalesim":   304,
 	"lines of code, internal/schema":     1_009,
 	"lines of code, internal/scrape":     2_846,
 	"lines of code, internal/service":    4_164,
-	"lines of code, internal/shard":      2_085,
+	"lines of code, internal/shard":      2_087,
 	"lines of code, internal/sink":       191,
 	"lines of code, internal/socket":     5_533,
 	"lines of code, internal/strictyaml": 567,
@@ -69,7 +69,7 @@ var ceilings = map[string]int{
 	"lines of code, proto":               66,
 	"lines of code, scripts":             393,
 	"lines of docs":                      11_217,
-	"lines of tests":                     115_040,
+	"lines of tests":                     113_865,
 	"methods of call and attempt":        154,
 }
 
