@@ -1,16 +1,15 @@
 package admin
 
 import (
+	"os"
 	"slices"
 	"time"
 
 	"github.com/cabrank/cabrank/internal/relay"
 )
 
-// Live is the answer to GET /v1/live: what has been counted since the process began. Who asks
-// twice knows what happened in between.
-//
-// Names and units are as in Status. Counters never fall; they begin anew with another PID.
+// Live is the answer to GET /v1/live: what has been counted since the process began. Names and
+// units are as in Status. Counters never fall; they begin anew with another PID.
 type Live struct {
 	Time    time.Time `json:"time"`
 	PID     int       `json:"pid"`
@@ -41,9 +40,10 @@ type LiveTimes struct {
 	Counts []uint64  `json:"counts"`
 }
 
-// NewLive is what the statistics of the relay say.
-func NewLive(stats relay.Stats) Live {
+// NewLive is what the statistics of the relay say in this moment, of a process that began then.
+func NewLive(stats relay.Stats, began time.Time) Live {
 	live := Live{
+		Time: time.Now().UTC(), PID: os.Getpid(), Started: began.UTC(),
 		Codes: map[string]uint64{}, Methods: []LiveMethod{}, Refusals: stats.Refusals,
 		Connections: stats.Connections, BufferedBytes: stats.Buffered,
 	}

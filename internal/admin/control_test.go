@@ -25,7 +25,7 @@ import (
 type fakeStatus Status
 
 func (fakeStatus) Live() Live {
-	return NewLive(relay.Stats{Refusals: map[string]uint64{"queue_full": 3}})
+	return NewLive(relay.Stats{Refusals: map[string]uint64{"queue_full": 3}}, time.Now())
 }
 
 func (f fakeStatus) Status() Status { return Status(f) }

@@ -44,11 +44,7 @@ func (c controls) Status() admin.Status {
 }
 
 // Live implements admin.Observer.
-func (c controls) Live() admin.Live {
-	live := admin.NewLive(c.s.relay.Stats())
-	live.Time, live.PID, live.Started = time.Now().UTC(), os.Getpid(), c.s.began.UTC()
-	return live
-}
+func (c controls) Live() admin.Live { return admin.NewLive(c.s.relay.Stats(), c.s.began) }
 
 func upstreamStatus(u discover.Status) admin.UpstreamStatus {
 	entry := admin.UpstreamStatus{Address: u.Name, State: u.State.String(), Since: utc(u.Since), Reason: u.Reason}

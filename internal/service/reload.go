@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 
 	"github.com/cabrank/cabrank/internal/admin"
+	"github.com/cabrank/cabrank/internal/certs"
 	"github.com/cabrank/cabrank/internal/config"
 	"github.com/cabrank/cabrank/internal/relay"
 )
@@ -116,11 +117,14 @@ func (s *service) logRefusal(err error) (first string) {
 
 // apply has all parts go by a configuration, with those first that can refuse it.
 func (s *service) apply(cfg *config.Config) error {
-	var secured relay.Options
-	if err := s.secure(cfg, &secured); err != nil {
-		return err
+	if err := certs.Check(securePort(cfg)); err != nil && s.certs.Load() == nil {
+		return faulty(cfg, "tls", err)
 	}
 	if err := s.readKeys(cfg); err != nil {
+		return err
+	}
+	var secured relay.Options
+	if err := s.secure(cfg, &secured); err != nil {
 		return err
 	}
 	if err := s.peers.Replace(cfg.UpstreamTLS); err != nil {

@@ -3,11 +3,14 @@ package service
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io/fs"
 	"log/slog"
+	"maps"
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -16,6 +19,7 @@ import (
 	"github.com/cabrank/cabrank/internal/config"
 	"github.com/cabrank/cabrank/internal/handover"
 	"github.com/cabrank/cabrank/internal/relay"
+	"github.com/cabrank/cabrank/internal/testkit"
 	"github.com/cabrank/cabrank/internal/web"
 )
 
@@ -123,6 +127,49 @@ func TestReloadRefusesWhatIsWrong(t *testing.T) {
 	r.door = &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 8081} // not that of the configuration: it was given
 	r.refused("upstreams: [127.0.0.1:8080, 'localhost:8081']\nslots: 2\n",
 		"cabrank.yml:1: upstreams: localhost:8081 is cabrank itself, which takes calls on 127.0.0.1:8081 (listen: default); allowed: addresses of others")
+}
+
+// A reload that is refused for keys of tokens that cannot be read has replaced no certificate,
+// and begun no TLS.
+func TestReloadRefusedForKeysKeepsCertificates(t *testing.T) {
+	folder := t.TempDir()
+	secret := filepath.Join(folder, "secret")
+	first, firstKey, _ := testkit.Certificate(t, folder, "first.test", time.Now().Add(time.Hour))
+	second, secondKey, _ := testkit.Certificate(t, folder, "second.test", time.Now().Add(time.Hour))
+	start := "upstreams: [127.0.0.1:1]\nauth: {secret: " + secret + ", doors: all}\n"
+	tls := func(cert, key string) string { return "tls: [{cert: " + cert + ", key: " + key + "}]\n" }
+	write := func() {
+		if err := os.WriteFile(secret, []byte(strings.Repeat("s", 32)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, before := range []string{"", tls(first, firstKey)} {
+		write()
+		r := newReloadable(t, start+before)
+		if err := r.openAuth(new(relay.Options)); err != nil {
+			t.Fatal(err)
+		}
+		r.want(start+before, "", "", "")
+		serving := func() string {
+			if files := r.certs.Load(); files != nil {
+				return fmt.Sprint(slices.Collect(maps.Keys(files.Expires())))
+			}
+			return "nothing"
+		}
+		was := serving()
+		if err := os.Remove(secret); err != nil {
+			t.Fatal(err)
+		}
+		r.refused(start+tls(second, secondKey), "auth.secret: the file cannot be opened: no such file or directory")
+		if is := serving(); is != was {
+			t.Errorf("refused, and %s serve in place of %s", is, was)
+		}
+		write()
+		r.want(start+tls(second, secondKey), "tls", "", "")
+		if is := serving(); is != "["+second+"]" {
+			t.Errorf("%s serve", is)
+		}
+	}
 }
 
 // An address that somebody has written and a service manager has opened elsewhere is told;
