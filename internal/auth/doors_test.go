@@ -154,8 +154,7 @@ func webForms() []webForm {
 // framed reports whether an answer ends with a frame that tells how.
 func (f webForm) framed() bool { return len(f.message) >= len(nothing) }
 
-// ends is how an answer with a message ends, or one that says why there is none: by its
-// status and what stands behind the message.
+// ends returns how an answer must end: behind its message, or, with why, in place of one.
 func (f webForm) ends(why string) string {
 	text, _ := json.Marshal(why)
 	refused := fmt.Sprintf(`{"code":"unauthenticated","message":%s}`, text)

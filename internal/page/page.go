@@ -118,7 +118,7 @@ func (s *Server) routes() http.Handler {
 		mux.HandleFunc("GET /v1/"+what, s.pass)
 	}
 	for _, order := range []string{"restart", "scale", "drain", "reload"} {
-		mux.HandleFunc("POST /v1/"+order, s.order)
+		mux.HandleFunc("POST /v1/"+order, s.pass)
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if why := foreign(r); why != "" {
@@ -156,25 +156,20 @@ func (s *Server) page(w http.ResponseWriter, _ *http.Request) {
 	_, _ = w.Write([]byte(html)) // a viewer that has left needs none
 }
 
-// order passes on what changes something.
-func (s *Server) order(w http.ResponseWriter, r *http.Request) {
-	if s.options.ReadOnly {
-		http.Error(w, "this page is read-only: it was started with --read-only", http.StatusForbidden)
-		return
-	}
-	r.Body = http.MaxBytesReader(w, r.Body, mostBody)
-	s.pass(w, r)
-}
-
-// pass asks the control socket, for who has the token.
+// pass asks the control socket, for requests that bring the token.
 func (s *Server) pass(w http.ResponseWriter, r *http.Request) {
 	token, bearer := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	if !bearer || subtle.ConstantTimeCompare([]byte(token), []byte(s.options.Token)) != 1 {
 		http.Error(w, "the token is missing or another one: open the address that cabrank page has printed", http.StatusUnauthorized)
 		return
 	}
+	if s.options.ReadOnly && r.Method == http.MethodPost {
+		http.Error(w, "this page is read-only: it was started with --read-only", http.StatusForbidden)
+		return
+	}
 	s.look(1)
 	defer s.look(-1)
+	r.Body = http.MaxBytesReader(w, r.Body, mostBody)
 	if s.options.ReadOnly {
 		w.Header().Set("X-Read-Only", "1")
 	}

@@ -17,9 +17,8 @@ import (
 // perConnection is how many callers share a connection.
 const perConnection = 20
 
-// startLoop starts callers with deadlines of a second, each of whom calls again as soon as
-// his call has ended, however it did. 70 % of the calls sleep for 30 ms and the others
-// compute for a few.
+// startLoop starts callers in closed loops, with deadlines of a second. 70 % of the calls
+// sleep for 30 ms, the others compute for a few.
 func startLoop(t *testing.T, c *harness.Cabrank, callers int) *harness.Loop {
 	t.Helper()
 	var calls []harness.LoopCall
