@@ -69,7 +69,7 @@ var ceilings = map[string]int{
 	"lines of code, proto":               66,
 	"lines of code, scripts":             393,
 	"lines of docs":                      11_217,
-	"lines of tests":                     113_910,
+	"lines of tests":                     113_911,
 	"methods of call and attempt":        154,
 }
 
