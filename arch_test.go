@@ -48,7 +48,7 @@ var layers = map[string]layer{
 	// Its commands read the line, ask and print.
 	"cmd/cabrank": {
 		inside: []string{
-			"callee", "client", "internal/admin", "internal/broker", "internal/cli", "internal/config", "internal/demo",
+			"callee", "client", "internal/admin", "internal/broker", "internal/cli", "internal/config", "internal/demo", "internal/doctor",
 			"internal/handover", "internal/page", "internal/service", "internal/worker",
 		},
 		outside: anything,
@@ -95,6 +95,8 @@ var layers = map[string]layer{
 
 	// The live page of a command: it knows the process that it shows by its control socket.
 	"internal/page": {},
+	// It knows what the control socket says, and nothing else.
+	"internal/doctor": {inside: []string{"internal/admin", "internal/scale"}, notStd: []string{"net", "os"}},
 
 	// Callers that speak another protocol than gRPC. It knows no call and no queue.
 	"internal/web": {
@@ -206,7 +208,7 @@ var layers = map[string]layer{
 	"internal/certs":    {notStd: []string{"net", "os/exec"}, documented: true},
 	"internal/cgroup":   {notStd: []string{"net", "os", "syscall"}, pure: true, documented: true},
 	"internal/handover": {outside: []string{"golang.org/x/sys"}, notStd: []string{"net/http"}, documented: true},
-	"internal/admin":    {inside: []string{"internal/relay", "internal/scrape", "internal/socket"}, outside: anything},
+	"internal/admin":    {inside: []string{"internal/relay", "internal/scale", "internal/scrape", "internal/socket"}, outside: anything},
 	// It knows of workers what their pages say.
 	"internal/scrape": {
 		outside:    []string{"github.com/prometheus/client_model", "google.golang.org/protobuf"},

@@ -107,22 +107,35 @@ func (e *RemoteError) Error() string {
 // Status asks how things are. raw is the answer as it came, fields that this
 // client does not know included.
 func (c *Client) Status(ctx context.Context) (status Status, raw []byte, err error) {
-	answer, err := c.ask(ctx, http.MethodGet, "status", nil)
+	raw, err = c.get(ctx, "status", &status)
+	return status, raw, err
+}
+
+// Live asks what has been counted. The error of a cabrank that is too old to tell says so.
+func (c *Client) Live(ctx context.Context) (live Live, err error) {
+	_, err = c.get(ctx, "live", &live)
+	return live, err
+}
+
+func (c *Client) get(ctx context.Context, what string, into any) (raw []byte, err error) {
+	answer, err := c.ask(ctx, http.MethodGet, what, nil)
 	if err != nil {
-		return Status{}, nil, err
+		return nil, err
 	}
 	defer answer.Body.Close()
 	raw, err = io.ReadAll(io.LimitReader(answer.Body, maxEventLine))
-	if err != nil {
-		return Status{}, nil, c.lost(ctx, err)
+	switch {
+	case err != nil:
+		return nil, c.lost(ctx, err)
+	case answer.StatusCode == http.StatusNotFound && what != "status":
+		return nil, fmt.Errorf("the cabrank at %s is older than this command and has no /v1/%s: cabrank upgrade, then once more", c.path, what)
+	case answer.StatusCode != http.StatusOK:
+		return nil, fmt.Errorf("%s answers status %s: is it the control socket of a cabrank?", c.path, answer.Status)
 	}
-	if answer.StatusCode != http.StatusOK {
-		return Status{}, nil, fmt.Errorf("%s answers status %s: is it the control socket of a cabrank?", c.path, answer.Status)
+	if err := json.Unmarshal(raw, into); err != nil {
+		return nil, fmt.Errorf("answer of %s: %w", c.path, err)
 	}
-	if err := json.Unmarshal(raw, &status); err != nil {
-		return Status{}, nil, fmt.Errorf("answer of %s: %w", c.path, err)
-	}
-	return status, raw, nil
+	return raw, nil
 }
 
 // Do gives a command ("restart", with a RestartRequest) and hands every line of

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/cabrank/cabrank/internal/relay"
+	"github.com/cabrank/cabrank/internal/scale"
 )
 
 // Live is the answer to GET /v1/live: what has been counted since the process began. Names and
@@ -19,10 +20,33 @@ type Live struct {
 	Methods  []LiveMethod      `json:"methods"`  // at most 201
 	Seconds  LiveTimes         `json:"seconds"`  // of finished calls, from their headers to their end
 	Waited   LiveTimes         `json:"waited"`   // for a slot
+	Worked   LiveTimes         `json:"worked"`   // with a slot
 	Refusals map[string]uint64 `json:"refusals"` // by reason, as in cabrank_refusals_total
 
-	Connections   int64 `json:"connections"` // of callers, now
-	BufferedBytes int64 `json:"buffered_bytes"`
+	Connections        int64  `json:"connections"` // of callers, now
+	ConnectionsLimit   int64  `json:"connections_limit"`
+	Accepted           uint64 `json:"accepted"` // connections of callers
+	BufferedBytes      int64  `json:"buffered_bytes"`
+	BufferedLimitBytes int64  `json:"buffered_limit_bytes"`
+	Files              int    `json:"files,omitempty"` // that are open; absent where it is not known
+	FilesLimit         uint64 `json:"files_limit,omitempty"`
+
+	Load         *scale.Sample      `json:"load,omitempty"`         // what the number of workers is decided by; absent without workers
+	Workers      []LiveWorker       `json:"workers"`                // and endpoints that someone else runs
+	Pages        map[string]uint64  `json:"pages,omitempty"`        // of workers' metrics that were asked for, by result
+	Certificates map[string]float64 `json:"certificates,omitempty"` // for how many seconds they are good, by file
+}
+
+// LiveWorker is what Status does not say of a worker or an endpoint elsewhere.
+type LiveWorker struct {
+	Worker     string   `json:"worker"`
+	Slots      int      `json:"slots"` // that it may use
+	InFlight   int      `json:"in_flight"`
+	Pace       float64  `json:"pace"`                  // how long its calls take against what is usual for their methods; 1: as usual
+	Slow       bool     `json:"slow,omitempty"`        // others are preferred
+	CPUSeconds float64  `json:"cpu_seconds,omitempty"` // that its processes have used
+	NoHealth   bool     `json:"no_health,omitempty"`   // it has no health service, or none for Cabrank
+	LastLines  []string `json:"last_lines,omitempty"`  // that it has written, if it has ended unasked
 }
 
 // LiveMethod is what is counted of one method.
@@ -30,6 +54,7 @@ type LiveMethod struct {
 	Method  string  `json:"method"`
 	Calls   uint64  `json:"calls"`
 	Failed  uint64  `json:"failed"`  // with another code than OK
+	Endless uint64  `json:"endless"` // without a deadline
 	Seconds float64 `json:"seconds"` // of all of them together
 }
 
@@ -45,10 +70,11 @@ func NewLive(stats relay.Stats, began time.Time) Live {
 	live := Live{
 		Time: time.Now().UTC(), PID: os.Getpid(), Started: began.UTC(),
 		Codes: map[string]uint64{}, Methods: []LiveMethod{}, Refusals: stats.Refusals,
-		Connections: stats.Connections, BufferedBytes: stats.Buffered,
+		Connections: stats.Connections, ConnectionsLimit: stats.MostConnections, Accepted: stats.Accepted,
+		BufferedBytes: stats.Buffered, BufferedLimitBytes: stats.MostBuffered, Workers: []LiveWorker{},
 	}
 	for _, m := range stats.Methods {
-		one := LiveMethod{Method: m.Method, Seconds: m.Seconds.Sum}
+		one := LiveMethod{Method: m.Method, Seconds: m.Seconds.Sum, Endless: m.Endless}
 		for code, n := range m.Codes {
 			live.Codes[code] += n
 			if one.Calls += n; code != "OK" {
@@ -58,6 +84,7 @@ func NewLive(stats relay.Stats, began time.Time) Live {
 		live.Methods = append(live.Methods, one)
 		live.Seconds.add(m.Seconds)
 		live.Waited.add(m.Wait)
+		live.Worked.add(m.Work)
 	}
 	return live
 }

@@ -183,6 +183,7 @@ type methodRecord struct {
 	seconds histogram
 	wait    histogram
 	work    histogram // of the calls that had a slot
+	endless uint64    // calls without a deadline
 }
 
 // statsTable is one shard's share of the counters.
@@ -245,6 +246,9 @@ func (st *shardState) record(c *call, now time.Duration) {
 	t := &st.stats
 	m := t.of(c.method)
 	m.count(c)
+	if c.deadline == 0 {
+		m.endless++
+	}
 	if c.grpc {
 		c.callerID.outcomes.count(c)
 	} else {
@@ -272,7 +276,7 @@ func (r *Relay) Stats() Stats {
 		"refused_by_worker": total.refusedByWorker, "refusal_passed_on": total.refusalsPassed,
 		"moved":            total.moved,
 		"finished_unheard": total.finishedUnheard, "unheard_cut": total.unheardCut,
-	}, Connections: r.connections.Load(), Buffered: r.budget.Used(), MostConnections: r.mostConnections(), MostBuffered: r.bufferTotal()}
+	}, Connections: r.connections.Load(), Accepted: r.accepted.Load(), Buffered: r.budget.Used(), MostConnections: r.mostConnections(), MostBuffered: r.bufferTotal()}
 	for why, n := range total.refused {
 		out.Refusals[answerOf(ending(why)).token] += n
 	}
@@ -336,6 +340,7 @@ func (t *statsTable) add(from *statsTable) {
 
 func (m *methodRecord) add(from *methodRecord) {
 	m.outcomes.add(&from.outcomes)
+	m.endless += from.endless
 	m.seconds.add(&from.seconds)
 	m.wait.add(&from.wait)
 	m.work.add(&from.work)
@@ -351,7 +356,7 @@ func (h *histogram) add(from *histogram) {
 func (m *methodRecord) stats(name string) MethodStats {
 	return MethodStats{
 		Method: name, Codes: m.outcomes.stats(),
-		Seconds: m.seconds.stats(), Wait: m.wait.stats(), Work: m.work.stats(),
+		Seconds: m.seconds.stats(), Wait: m.wait.stats(), Work: m.work.stats(), Endless: m.endless,
 	}
 }
 

@@ -141,15 +141,16 @@ type Relay struct {
 
 	retryBudget retryBudget
 
-	serving        atomic.Bool  // what Health/Check says
-	overloaded     atomic.Bool  // see Overloaded; written by the pacer
-	failInTwo      atomic.Bool  // see failedInTwo
-	connections    atomic.Int64 // of callers
-	memory         atomic.Int64 // bytes for callers, 0: as the options say; see SetMemory
-	absorbed       atomic.Int64 // bytes of answers whose credit went back before their callers read them, R9
-	keysInUse      atomic.Int64 // of all shards, each counted on every one that has it
-	rejecting      atomic.Int32 // rejected callers that get a GOAWAY now
-	reflections    atomic.Int32 // reflection calls outside the slots, R7
+	serving        atomic.Bool   // what Health/Check says
+	overloaded     atomic.Bool   // see Overloaded; written by the pacer
+	failInTwo      atomic.Bool   // see failedInTwo
+	connections    atomic.Int64  // of callers
+	accepted       atomic.Uint64 // connections of callers, since the process began
+	memory         atomic.Int64  // bytes for callers, 0: as the options say; see SetMemory
+	absorbed       atomic.Int64  // bytes of answers whose credit went back before their callers read them, R9
+	keysInUse      atomic.Int64  // of all shards, each counted on every one that has it
+	rejecting      atomic.Int32  // rejected callers that get a GOAWAY now
+	reflections    atomic.Int32  // reflection calls outside the slots, R7
 	idle           chan struct{}
 	reflectionTurn atomic.Uint32   // of the endpoint for the next reflection call
 	closing        atomic.Bool     // the drain is over: no new upstream connections

@@ -135,6 +135,7 @@ func (r *Relay) countIn(address string, scarce bool) *source {
 	left := r.mostConnections() - r.connections.Add(1)
 	greedy := from.key.IsValid() && int64(count) > (othersPart-1)*(left+1)
 	if left >= 0 && !greedy && !scarce || r.evictIdle(from) {
+		r.accepted.Add(1)
 		return from
 	}
 	r.connections.Add(-1)

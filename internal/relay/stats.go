@@ -18,6 +18,7 @@ type MethodStats struct {
 	Seconds Histogram         // from the call's HEADERS to its end
 	Wait    Histogram         // time spent waiting for a slot
 	Work    Histogram         // time with a slot, of calls that had one
+	Endless uint64            // those without a deadline, of their caller or of a rule
 }
 
 // Stats is a snapshot of the relay: counters since the process began, and current use.
@@ -38,8 +39,9 @@ type Stats struct {
 
 	Disconnects Disconnects // connections that Cabrank ended
 
-	Connections int64 // of callers, now
-	Buffered    int64 // bytes in buffers that count against Options.BufferTotal, now
+	Connections int64  // of callers, now
+	Accepted    uint64 // connections of callers
+	Buffered    int64  // bytes in buffers that count against Options.BufferTotal, now
 	// MostConnections and MostBuffered are the bounds in force, which the memory of a
 	// container can make less than those of the options.
 	MostConnections, MostBuffered int64

@@ -28,30 +28,30 @@ type Options struct {
 }
 
 // Sample is the counters and states at one moment. Counters only grow; one that goes
-// back makes the Scaler forget the past.
+// back makes the Scaler forget the past. As JSON it is a part of admin.Live.
 type Sample struct {
-	Now time.Duration // monotonic
+	Now time.Duration `json:"now_ns"` // monotonic
 
-	Arrivals uint64        // calls that have asked for a slot, refused ones included
-	Served   uint64        // calls that have had a slot and given it back
-	SlotTime time.Duration // sum of the times that calls have had slots, running ones until now
-	Shed     uint64        // calls refused because they would have been late, had waited too long, or too many waited
-	Waiting  int           // waiting calls
-	Oldest   time.Duration // the longest wait of a waiting call
-	Long     int           // running standing calls: streams, which last whatever the arrivals do
+	Arrivals uint64        `json:"arrivals"`     // calls that have asked for a slot, refused ones included
+	Served   uint64        `json:"served"`       // calls that have had a slot and given it back
+	SlotTime time.Duration `json:"slot_time_ns"` // sum of the times that calls have had slots, running ones until now
+	Shed     uint64        `json:"shed"`         // calls refused because they would have been late, had waited too long, or too many waited
+	Waiting  int           `json:"waiting"`      // waiting calls
+	Oldest   time.Duration `json:"oldest_ns"`    // the longest wait of a waiting call
+	Long     int           `json:"long"`         // running standing calls: streams, which last whatever the arrivals do
 
-	Ready   int           // workers that take calls
-	Booting int           // workers that will take calls
-	Failing int           // workers that end again and again
-	Slots   int           // of all ready workers
-	Others  int           // slots of endpoints that cabrank does not run itself
-	Boot    time.Duration // how long a worker takes to become ready; 0 is not known
+	Ready   int           `json:"ready"`   // workers that take calls
+	Booting int           `json:"booting"` // workers that will take calls
+	Failing int           `json:"failing"` // workers that end again and again
+	Slots   int           `json:"slots"`   // of all ready workers
+	Others  int           `json:"others"`  // slots of endpoints that cabrank does not run itself
+	Boot    time.Duration `json:"boot_ns"` // how long a worker takes to become ready; 0 is not known
 
-	CPU         time.Duration // CPU time of the ready workers
-	CPUs        float64       // CPU seconds per second that they can have; 0 is not known
-	MemoryLimit int64         // bytes; 0 is not known
-	MemoryUsed  int64
-	MemoryEach  int64 // of one worker; 0 is not known
+	CPU         time.Duration `json:"cpu_ns"`             // CPU time of the ready workers
+	CPUs        float64       `json:"cpus"`               // CPU seconds per second that they can have; 0 is not known
+	MemoryLimit int64         `json:"memory_limit_bytes"` // 0 is not known
+	MemoryUsed  int64         `json:"memory_used_bytes"`
+	MemoryEach  int64         `json:"memory_each_bytes"` // of one worker; 0 is not known
 }
 
 // Decision is how many workers are wanted.

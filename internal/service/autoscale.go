@@ -3,6 +3,7 @@ package service
 import (
 	"io/fs"
 	"log/slog"
+	"maps"
 	"sync"
 	"time"
 
@@ -224,6 +225,15 @@ func (a *autoscale) tellLimit(d scale.Decision, now time.Duration) {
 	}
 	a.toldAt[d.Reason] = now
 	a.log.Warn("more workers are needed than there may be", "workers", d.Wanted, "reason", d.Reason.String(), "why", d.Words)
+}
+
+// measure is what a decision would be made by now, and the CPU time of each worker by its
+// process group.
+func (a *autoscale) measure(now time.Time) (scale.Sample, map[int]time.Duration) {
+	a.acting.Lock()
+	defer a.acting.Unlock()
+	sample := a.gather(now)
+	return sample, maps.Clone(a.machine.used)
 }
 
 // gather puts together what is known now.

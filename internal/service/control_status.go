@@ -43,9 +43,6 @@ func (c controls) Status() admin.Status {
 	return status
 }
 
-// Live implements admin.Observer.
-func (c controls) Live() admin.Live { return admin.NewLive(c.s.relay.Stats(), c.s.began) }
-
 func upstreamStatus(u discover.Status) admin.UpstreamStatus {
 	entry := admin.UpstreamStatus{Address: u.Name, State: u.State.String(), Since: utc(u.Since), Reason: u.Reason}
 	// An upstream that is an address needs no word about where it comes from.

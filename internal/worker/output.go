@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/cabrank/cabrank/internal/sink"
@@ -57,6 +58,38 @@ type source struct {
 
 	output Output
 	worker string
+	tail   tail
+}
+
+const (
+	// tailLines is how many of its last lines are kept of a worker, for those who ask why
+	// it has ended, and tailLine how much of each, octets.
+	tailLines = 5
+	tailLine  = 200
+)
+
+// tail keeps the last lines that a worker has written.
+type tail struct {
+	mu    sync.Mutex
+	lines [tailLines][]byte
+	next  int // counts lines
+}
+
+func (t *tail) add(text []byte) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	line := &t.lines[t.next%tailLines]
+	*line = append((*line)[:0], text[:min(len(text), tailLine)]...)
+	t.next++
+}
+
+func (t *tail) read() (lines []string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for i := max(t.next-tailLines, 0); i < t.next; i++ {
+		lines = append(lines, strings.ToValidUTF8(string(t.lines[i%tailLines]), "\uFFFD"))
+	}
+	return lines
 }
 
 // speaker is the origin of a line.
@@ -86,6 +119,7 @@ func (f *source) hook(name string) func([]byte) {
 func (f *source) lines(by speaker) func([]byte) {
 	var line []byte
 	return func(text []byte) {
+		f.tail.add(text)
 		line = f.output.append(line[:0], by, text, time.Now())
 		_, _ = f.Write(line) // never fails
 	}

@@ -209,6 +209,9 @@ type Status struct {
 	Ends       map[Cause]int  // the part of Restarts since the last Vacant; the caller's own copy
 	Retired    map[Reason]int // workers of this place that were ended on purpose; the caller's own copy
 	Cut        map[Reason]int // calls of these that did not end in time and were cut; the caller's own copy
+
+	NoHealth  bool     // its last answer to the health question: it has no health service, or none for us
+	LastLines []string // that a worker has written which has ended unasked; at most tailLines
 }
 
 // board holds the published Status of one worker. The worker's goroutine

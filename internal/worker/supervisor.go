@@ -260,6 +260,9 @@ func (s *Supervisor) Workers() []Status {
 	all := make([]Status, len(workers))
 	for i, w := range workers {
 		all[i] = w.board.read()
+		if len(all[i].Ends) > 0 {
+			all[i].LastLines = w.output.tail.read()
+		}
 	}
 	return all
 }

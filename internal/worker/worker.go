@@ -340,7 +340,10 @@ func (w *worker) report(l *process) {
 	if state != Ready && (l.welcomed || l.slow) {
 		reason = l.trouble()
 	}
-	w.board.change(func(s *Status) { s.State, s.Reason = state, reason })
+	w.board.change(func(s *Status) {
+		s.State, s.Reason = state, reason
+		s.NoHealth = l.last.Said == health.NoService || l.last.Said == health.Library
+	})
 }
 
 // firstReady does the work that is due when a process is ready for the first time.
