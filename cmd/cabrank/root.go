@@ -21,7 +21,7 @@ the first worker that is free.
 Without a command it is cabrank run, if CONFIG_PATH names a file or there is a
 cabrank.yml or gruf-relay.yml here.
 
-status, page, restart, scale, drain, reload, upgrade and stop ask a cabrank that runs, over
+status, doctor, page, restart, scale, drain, reload, upgrade and stop ask a cabrank that runs, over
 its control socket.
 
 Exit status: 0 if all was done, also when a signal asked to stop; 1 if something
@@ -90,7 +90,7 @@ func newRootCommand() *cobra.Command {
 	root.SetHelpCommand(cli.NewHelp())
 	root.AddCommand(newRunCommand(), newCheckCommand(), newDemoCommand(), newVersionCommand(), newConfigurationTopic())
 	root.AddCommand(newStatusCommand(), newRestartCommand(), newScaleCommand(), newDrainCommand(),
-		newReloadCommand(), newPageCommand(), newStopCommand(), newUpgradeCommand(), newLabCommand(), newSocketCommand())
+		newReloadCommand(), newDoctorCommand(), newPageCommand(), newStopCommand(), newUpgradeCommand(), newLabCommand(), newSocketCommand())
 	cli.MarkUsageErrors(root)
 	return root
 }

@@ -57,6 +57,8 @@ func runFaultWorker(args []string) error {
 	boot := flags.Duration("boot", 0, "how long it takes until the worker listens")
 	deaf := flags.Bool("deaf", false, "ignore SIGTERM")
 	metrics := flags.Bool("metrics", false, "take the port of the metrics page, which must be free")
+	mute := flags.Bool("mute", false, "have no health service")
+	flags.IntVar(&service.slow, "slow", 1, "how many times as long calls take as they ask for")
 	say := flags.String("say", "", "line to print at the start")
 	ledger := flags.String("ledger", "", "file for entries of calls, which are printed otherwise")
 	if err := flags.Parse(args); err != nil {
@@ -93,7 +95,9 @@ func runFaultWorker(args []string) error {
 	server := grpc.NewServer(grpc.MaxRecvMsgSize(MaxFaultMessage), grpc.MaxSendMsgSize(MaxFaultMessage),
 		grpc.UnaryInterceptor(service.unary), grpc.StreamInterceptor(service.stream))
 	workpb.RegisterWorkServer(server, service)
-	healthpb.RegisterHealthServer(server, health.NewServer())
+	if !*mute {
+		healthpb.RegisterHealthServer(server, health.NewServer())
+	}
 	if !*deaf {
 		go func() { // ends with the process
 			<-stop
@@ -118,6 +122,7 @@ type faultService struct {
 	workpb.UnimplementedWorkServer
 	name   string
 	ledger *os.File
+	slow   int
 }
 
 // around tells of the start and the end of a call.
@@ -165,7 +170,7 @@ func rest(ctx context.Context, millis uint32) error {
 
 // Io is the unary call that must not run twice.
 func (s *faultService) Io(ctx context.Context, req *workpb.IoRequest) (*workpb.IoReply, error) {
-	return &workpb.IoReply{Millis: req.GetMillis(), Worker: s.name}, rest(ctx, req.GetMillis())
+	return &workpb.IoReply{Millis: req.GetMillis(), Worker: s.name}, rest(ctx, req.GetMillis()*uint32(s.slow))
 }
 
 // Cpu is the unary call that is marked idempotent; n are its milliseconds.

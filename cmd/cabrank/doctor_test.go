@@ -1,0 +1,79 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/cabrank/cabrank/internal/doctor"
+)
+
+// What was seen of real faults, each kept by TestDoctor (soak, -update) in a file of its name, is
+// found first and with exit status 1; of calm ones nothing is.
+func TestDoctorFiles(t *testing.T) {
+	files, err := filepath.Glob("testdata/doctor/*.json")
+	if err != nil || len(files) < 15 {
+		t.Fatalf("%d files, %v", len(files), err)
+	}
+	for _, file := range files {
+		name := strings.TrimSuffix(filepath.Base(file), ".json")
+		var out, complaint bytes.Buffer
+		status := execute(t.Context(), []string{"doctor", "--from", file, "--json"}, &out, &complaint)
+		var said struct {
+			Seconds  float64
+			Findings []doctor.Finding
+		}
+		if err := json.Unmarshal(out.Bytes(), &said); err != nil {
+			t.Fatalf("%s: %v %s%s", name, err, &out, &complaint)
+		}
+		if calm := strings.HasPrefix(name, "calm"); calm && (status != 0 || len(said.Findings) > 0) ||
+			!calm && (status != 1 || said.Findings[0].Name != name || said.Findings[0].Do == "") {
+			t.Errorf("%s: exit status %d, %+v", name, status, said)
+		}
+		if said.Seconds < 9 || said.Seconds > 12 {
+			t.Errorf("%s: %v s", name, said.Seconds)
+		}
+	}
+}
+
+// People see what is worst, the last lines of a worker, and what to do.
+func TestDoctorTellsPeople(t *testing.T) {
+	var out bytes.Buffer
+	if status := execute(t.Context(), []string{"doctor", "--from", "testdata/doctor/crash_loop.json"}, &out, &out); status != 1 {
+		t.Errorf("exit status %d", status)
+	}
+	for _, text := range []string{"error    worker-2 ends again and again: ", "\n         | no such table: orders\n", "\n         do: "} {
+		if !strings.Contains(out.String(), text) {
+			t.Errorf("no %q in\n%s", text, &out)
+		}
+	}
+	out.Reset()
+	if status := execute(t.Context(), []string{"doctor", "--from", "testdata/doctor/calm_idle.json"}, &out, &out); status != 0 || !strings.HasPrefix(out.String(), "nothing is wrong, as far as 10") {
+		t.Errorf("exit status %d: %s", status, &out)
+	}
+}
+
+// Each wrong line is answered in one, with status 2.
+func TestDoctorRefuses(t *testing.T) {
+	odd := filepath.Join(t.TempDir(), "odd.json")
+	if err := os.WriteFile(odd, []byte("{\"live\":{}}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct{ line, says string }{
+		{"--from " + odd, "odd.json, line 1: not what cabrank doctor --save has written"},
+		{"--from /nowhere/x", "no such file"},
+		{"--for 10ms", "flag --for: 10ms; allowed: 1s to 10m0s"},
+		{"--from x --for 2s", "none of the others can be"},
+		{"--control /nowhere/x", "nothing listens on /nowhere/x"},
+		{"now", "unknown command"},
+	} {
+		var out bytes.Buffer
+		status := execute(t.Context(), append([]string{"doctor"}, strings.Fields(test.line)...), &out, &out)
+		if status != 2 || !strings.Contains(out.String(), test.says) || strings.Count(out.String(), "\n") > 2 {
+			t.Errorf("%s: exit status %d, %s", test.line, status, &out)
+		}
+	}
+}
