@@ -3,7 +3,7 @@
 # run takes a second or two and changes nothing.
 #
 #   scripts/install-deps.sh race      a C compiler, for the race detector
-#   scripts/install-deps.sh workers   Ruby, Python and Node with their gRPC; Redis; Prometheus; HAProxy, nginx, nghttpx; a browser; an emulator; Connect's suite
+#   scripts/install-deps.sh workers   Ruby, Python and Node with their gRPC; Redis; Prometheus; HAProxy, nginx, nghttpx; a browser; an emulator; helm; Connect's suite
 #   scripts/install-deps.sh autobahn  Autobahn's suite of WebSocket, which needs Python 2.7
 #   scripts/install-deps.sh conformance  Connect's suite, for what passes through; the clients that pages call with
 #   scripts/install-deps.sh bench     ghz, and the types of k6, to check the scripts of bench/ with
@@ -208,13 +208,15 @@ workers)
   install_node examples/node
   install_node examples/nestjs
   build_nestjs
+  install_node test/real/operations/browser
+  install_kubernetes
   build_echo; install_conformance
   ;;
 autobahn)
   install_autobahn
   ;;
 conformance)
-  install_conformance; install_node test/real/web/page; install_node test/real/operations/browser; install_kubernetes
+  install_conformance; install_node test/real/web/page
   ;;
 bench)
   install_ghz

@@ -16,8 +16,8 @@ const done = order => until(text => document.querySelector("#steps").lastChild?.
 await page.goto(address);
 await until(() => document.querySelector("#summary").textContent.startsWith("2 of 2 ready"));
 await until(() => parseFloat(document.querySelector("figure b").textContent) > 0); // calls per second
-console.log("kill");
-await new Promise(resolve => process.stdin.once("data", resolve)); // the worker has been killed
+const asks = what => { console.log(what); return new Promise(resolve => process.stdin.once("data", resolve)); };
+await asks("kill");
 const began = Date.now();
 await until(() => [...document.querySelectorAll("#workers tr")].some(row => row.cells[1].textContent !== "ready" || row.cells[6].textContent !== "0"));
 console.log("seen after", Date.now() - began, "ms");
@@ -32,6 +32,15 @@ await page.click("#restart");
 await done("restart");
 await page.click("#reload");
 await done("reload");
+await asks("upgrade");
+await until(() => [...document.querySelectorAll("#events li")].some(e => e.textContent.includes("another process serves now")));
+await until(() => document.querySelector("#summary").textContent.startsWith("2 of 2 ready") && document.querySelector("#trouble").textContent === "");
+console.log("a thousand workers", await page.evaluate(async () => {
+  const status = await (await ask("status")).json(), began = performance.now();
+  status.workers = Array.from({length: 1000}, (_, i) => ({...status.workers[0], name: "worker-" + (i + 1)}));
+  for (let round = 0; round < 3; round++) { workers(status); void document.body.offsetHeight; }
+  return document.querySelectorAll("#workers tr").length === 1000 ? Math.round((performance.now() - began) / 3) : "are not shown";
+}), "ms");
 const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
 console.log("events", await page.evaluate(() => document.querySelectorAll("#events li").length));
 console.log("too wide by", Math.max(wide, 0));

@@ -1,4 +1,4 @@
-//go:build soak
+//go:build real || soak
 
 package operations_test
 
@@ -16,14 +16,18 @@ import (
 	"github.com/cabrank/cabrank/test/real/harness"
 )
 
-// killSeen bounds how late the page shows that a worker was killed; it looks once a second.
-const killSeen = 2 * time.Second
+const (
+	// killSeen bounds how late the page shows that a worker was killed; it looks once a second.
+	killSeen = 2 * time.Second
+	// shown bounds how long the page takes to show a thousand workers, each second.
+	shown = 500 * time.Millisecond
+)
 
 // The live page in a browser of a phone's size: numbers move, a worker that is killed is seen in
 // time, and each button does what it says.
 func TestLivePage(t *testing.T) {
 	folder := filepath.Join(harness.Root(t), "test", "real", "operations", "browser")
-	harness.Built(t, filepath.Join(folder, "node_modules", "playwright-core", "index.js"), "scripts/install-deps.sh conformance")
+	harness.Built(t, filepath.Join(folder, "node_modules", "playwright-core", "index.js"), "scripts/install-deps.sh workers")
 	control := filepath.Join(harness.ShortTempDir(t), "control")
 	c := harness.StartCabrank(t, "--control", control, "--workers", "2", "--", harness.CabrankBinary(t), "demo", "worker", "--work", "5ms")
 	c.WaitWorkers(2)
@@ -53,20 +57,31 @@ func TestLivePage(t *testing.T) {
 	for lines := bufio.NewScanner(out); lines.Scan(); {
 		line := lines.Text()
 		t.Log(line)
-		if line == "kill" {
+		switch line {
+		case "kill":
 			c.KillPID(c.ReadyPIDs("worker-1")[0])
-			if _, err := in.Write([]byte("killed\n")); err != nil {
-				t.Fatal(err)
+		case "upgrade":
+			c.Ended = true // the successor serves from now on
+			if said, err := exec.CommandContext(t.Context(), harness.CabrankBinary(t), "upgrade", "--control", control).CombinedOutput(); err != nil {
+				t.Fatalf("upgrade: %v\n%s", err, said)
 			}
+		default:
+			at := strings.LastIndexAny(strings.TrimSuffix(line, " ms"), " ")
+			said[line[:max(at, 0)]] = strings.TrimSuffix(line[at+1:], " ms")
+			continue
 		}
-		at := strings.LastIndexAny(strings.TrimSuffix(line, " ms"), " ")
-		said[line[:max(at, 0)]] = strings.TrimSuffix(line[at+1:], " ms")
+		if _, err := in.Write([]byte("done\n")); err != nil {
+			t.Fatal(err)
+		}
 	}
 	if err := cmd.Wait(); err != nil {
 		t.Fatalf("%v\n%s", err, complaint.String())
 	}
 	if ms, err := strconv.Atoi(said["seen after"]); err != nil || time.Duration(ms)*time.Millisecond > killSeen {
 		t.Errorf("a worker that was killed was seen after %q ms, %v", said["seen after"], err)
+	}
+	if ms, err := strconv.Atoi(said["a thousand workers"]); err != nil || time.Duration(ms)*time.Millisecond > shown {
+		t.Errorf("a thousand workers took %q ms, %v", said["a thousand workers"], err)
 	}
 	if said["too wide by"] != "0" || said["faults"] != "[]" || said["events"] == "0" {
 		t.Errorf("the page: %v", said)
@@ -75,5 +90,5 @@ func TestLivePage(t *testing.T) {
 	if code := served.ExitCode(harness.Patience); code != 0 {
 		t.Errorf("cabrank page ended with %d", code)
 	}
-	c.Stop()
+	c.StopSuccessor()
 }

@@ -1,4 +1,4 @@
-//go:build soak
+//go:build real || soak
 
 package operations_test
 
@@ -21,8 +21,8 @@ var update = flag.Bool("update", false, "write deploy/kubernetes anew, as the ch
 // takes; the plain manifests are what it renders by default. Cabrank takes their configuration.
 func TestChart(t *testing.T) {
 	root := harness.Root(t)
-	helm := harness.Built(t, filepath.Join(root, ".deps", "helm", "helm"), "scripts/install-deps.sh conformance")
-	validate := harness.Built(t, filepath.Join(root, ".deps", "kubernetes", "bin", "kubernetes-validate"), "scripts/install-deps.sh conformance")
+	helm := harness.Built(t, filepath.Join(root, ".deps", "helm", "helm"), "scripts/install-deps.sh workers")
+	validate := harness.Built(t, filepath.Join(root, ".deps", "kubernetes", "bin", "kubernetes-validate"), "scripts/install-deps.sh workers")
 	chart := filepath.Join(root, "deploy", "helm", "cabrank")
 	render := func(args ...string) ([]byte, error) {
 		cmd := exec.CommandContext(t.Context(), helm, append([]string{"template", "shop", chart}, args...)...)
@@ -51,7 +51,7 @@ func TestChart(t *testing.T) {
 			}
 		}
 		if was, err := os.ReadFile(plain); err != nil || !bytes.Equal(was, text) {
-			t.Errorf("%s is not what the chart renders (%v): go test -tags soak -run TestChart ./test/real/operations -update", plain, err)
+			t.Errorf("%s is not what the chart renders (%v): go test -tags real -run TestChart ./test/real/operations -update", plain, err)
 		}
 		more, err := render("--set", "mode="+mode, "--set", "autoscaling.enabled=true", "--set", "env.RAILS_ENV=production", "--set", "nodeSelector.disk=ssd")
 		if err != nil {
