@@ -118,6 +118,19 @@ func TestCallsEnd(t *testing.T) {
 	wait(3)
 }
 
+// The timeout of a method ends its calls over sockets too, whose own time is longer: the worker
+// is told, and so is the caller.
+func TestTimeoutOfAMethod(t *testing.T) {
+	h := newHouse(t, nil, func(o *relay.Options) {
+		o.Methods = []relay.MethodRule{{Pattern: ioPath, Timeout: 100 * time.Millisecond}}
+	})
+	got := h.call(t.Context(), ioPath, `{"millis":1}`, soon).result(t)
+	if !strings.Contains(got.result, "deadline exceeded") && !strings.Contains(fmt.Sprint(got.err), "deadline exceeded") {
+		t.Errorf("%+v", got)
+	}
+	testkit.Eventually(t, soon, "the worker to be told", func() bool { return h.cancelled.Load() == 1 })
+}
+
 // A call waits in the queue, which has acknowledged it; one that finds no place is
 // refused with 503, one above what a caller may do with 429.
 func TestOverload(t *testing.T) {

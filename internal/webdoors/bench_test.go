@@ -41,3 +41,42 @@ func BenchmarkDoors(b *testing.B) {
 		}
 	}
 }
+
+// BenchmarkTimeoutOfAMethod reports how long after their time calls end whose worker says
+// nothing, at the 99th percentile, in milliseconds. 5 are promised.
+func BenchmarkTimeoutOfAMethod(b *testing.B) {
+	const bound = 20 * time.Millisecond
+	h := newHouse(b, nil, func(o *relay.Options) { o.Methods = []relay.MethodRule{{Pattern: work + "Io", Timeout: bound}} })
+	conn, err := grpc.NewClient(h.addr, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer conn.Close()
+	go func() { // ends with the process
+		for {
+			select {
+			case <-h.seen:
+			case <-h.deadlines:
+			}
+		}
+	}()
+	var mu sync.Mutex
+	var late []time.Duration
+	b.SetParallelism(8)
+	b.ResetTimer()
+	b.RunParallel(func(pb *testing.PB) {
+		for pb.Next() {
+			began := time.Now()
+			_, err := workpb.NewWorkClient(conn).Io(b.Context(), &workpb.IoRequest{Millis: 1})
+			took := time.Since(began)
+			if status.Code(err) != codes.DeadlineExceeded {
+				b.Error(err)
+			}
+			mu.Lock()
+			late = append(late, took-bound)
+			mu.Unlock()
+		}
+	})
+	slices.Sort(late)
+	b.ReportMetric(float64(late[len(late)*99/100].Microseconds())/1000, "late-p99-ms")
+}
