@@ -141,6 +141,10 @@ soak: build lab packages tools ## Run all other real tests and what is statistic
 	@scripts/install-deps.sh lab
 	@go run ./test/lane soak -tags soak
 
+.PHONY: kubernetes-check
+kubernetes-check: ## Have a kube-apiserver take the manifests and the chart, as a dry run; the first time it builds it, 5 minutes.
+	@scripts/kubernetes-check.sh
+
 ##@ Measurements
 
 .PHONY: bench
