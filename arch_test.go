@@ -229,11 +229,6 @@ var layers = map[string]layer{
 		outside: []string{"golang.org/x/net/http2", "golang.org/x/sync/errgroup", "google.golang.org/grpc/codes"},
 		notStd:  []string{"os/exec", "net/http"}, documented: true,
 	},
-	"internal/testkit/oneslot": {
-		inside:  []string{"internal/testkit/alarm"},
-		outside: []string{"golang.org/x/sys", "google.golang.org/grpc", "google.golang.org/protobuf"},
-		notStd:  []string{"os/exec"}, documented: true,
-	},
 	// What was measured, and what may be said of it: no file, no socket, no clock.
 	"lab/internal/latency": {
 		outside: []string{"github.com/HdrHistogram/hdrhistogram-go"},
@@ -352,8 +347,13 @@ var layers = map[string]layer{
 	// Beside it: they see the product as anybody does, from outside.
 	"test/real/...":     {},
 	"lab/test/real/...": {},
+	"test/real/oneslot": {
+		inside:  []string{"internal/ranksim"},
+		outside: []string{"golang.org/x/sys", "google.golang.org/grpc", "google.golang.org/protobuf"},
+		notStd:  []string{"os/exec"}, documented: true, onlyTests: true,
+	},
 	"test/real/harness": {
-		inside:  []string{"examples/...", "internal/demo/demopb", "internal/testkit/oneslot", "internal/testkit"},
+		inside:  []string{"examples/...", "internal/demo/demopb", "internal/testkit", "test/real/oneslot"},
 		outside: anything, documented: true, onlyTests: true,
 	},
 	// It runs tests, as a program of its own.
@@ -500,7 +500,6 @@ func TestRefuseImport(t *testing.T) {
 		{"lab/internal/lab", module + "/internal/relay", true},
 		{"lab/internal/rawh2", module + "/internal/h2", true},
 		{"lab/cmd/cabrank-lab", module + "/internal/relay", true},
-		{"internal/testkit/oneslot", module + "/lab/internal/testbed", true},
 		{"internal/worker", module + "/internal/rank", true},
 		{"internal/socket", module + "/internal/relay", true},
 		{"internal/broker", module + "/internal/socket", true},

@@ -99,7 +99,7 @@ func room(name string) string {
 // labs tells whether a file is the lab's though it stands elsewhere: tests of the product
 // have it, too.
 func labs(name string) bool {
-	return slices.ContainsFunc([]string{"alarm", "oneslot", "ports"}, func(of string) bool {
+	return slices.ContainsFunc([]string{"alarm", "ports"}, func(of string) bool {
 		return strings.HasPrefix(name, "internal/testkit/"+of+"/") && !strings.HasSuffix(name, "_test.go")
 	})
 }

@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"syscall"
 
-	"github.com/cabrank/cabrank/internal/testkit/oneslot"
+	"github.com/cabrank/cabrank/test/real/oneslot"
 )
 
 // OneSlotRole as the first argument makes the test binary a worker that runs one

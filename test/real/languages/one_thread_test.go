@@ -12,8 +12,8 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/cabrank/cabrank/examples/go/workpb"
-	"github.com/cabrank/cabrank/internal/testkit/oneslot"
 	"github.com/cabrank/cabrank/test/real/harness"
+	"github.com/cabrank/cabrank/test/real/oneslot"
 )
 
 // R5: one half of the callers leaves half way, and the handlers go on. No later
@@ -32,9 +32,7 @@ func ghosts(t *testing.T, lang string) {
 	t.Helper()
 	const service, calls = 300 * time.Millisecond, 60
 	c, records := harness.OneThread(t, lang)
-	trial := oneslot.Trial{Addr: c.Addr, Conns: 4, Calls: oneslot.Demand{
-		Seed: 3, Calls: calls, Workers: 2, Load: 0.6, Mix: oneslot.Mix{Short: service, Long: service},
-	}.Draw()}
+	trial := oneslot.Trial{Addr: c.Addr, Calls: oneslot.Draw(3, calls, service*5/6)} // two workers are busy for 60 % of the time
 	for i := range trial.Calls {
 		call := &trial.Calls[i]
 		call.Method, call.Service = workpb.Work_Io_FullMethodName, service

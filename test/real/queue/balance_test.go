@@ -9,7 +9,7 @@ import (
 
 	"google.golang.org/grpc/codes"
 
-	"github.com/cabrank/cabrank/internal/testkit/oneslot"
+	"github.com/cabrank/cabrank/test/real/oneslot"
 )
 
 // Every policy carries calls to all workers, and none of them loses one or lets

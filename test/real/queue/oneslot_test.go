@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cabrank/cabrank/internal/testkit/oneslot"
 	"github.com/cabrank/cabrank/test/real/harness"
+	"github.com/cabrank/cabrank/test/real/oneslot"
 )
 
 // oneSlots is cabrank over workers of one slot.
@@ -52,9 +52,6 @@ func startOneSlots(t *testing.T, number int, o oneSlotOptions) *oneSlots {
 func (s *oneSlots) try(trial *oneslot.Trial) []oneslot.Outcome {
 	s.T.Helper()
 	trial.Addr = s.Addr
-	if trial.Conns == 0 {
-		trial.Conns = 4
-	}
 	outcomes, err := trial.Run(context.Background()) // the calls have deadlines, or end with cabrank
 	if err != nil {
 		s.T.Fatal(err)
@@ -92,7 +89,7 @@ func (s *oneSlots) judge(trial oneslot.Trial, outcomes []oneslot.Outcome) oneslo
 
 // demand is calls of mixed length for the workers of s.
 func (s *oneSlots) demand(seed uint64, calls int, load float64) []oneslot.Call {
-	return oneslot.Demand{Seed: seed, Calls: calls, Workers: s.number, Load: load}.Draw()
+	return oneslot.Draw(seed, calls, time.Duration(float64(oneslot.MeanService)/load/float64(s.number)))
 }
 
 // overloadDeadline is what callers have in an overload.

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cabrank/cabrank/internal/testkit/oneslot"
+	"github.com/cabrank/cabrank/test/real/oneslot"
 )
 
 // Workers of one slot at 70 % load: a call never gets to a worker that is busy,

@@ -15,8 +15,8 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/cabrank/cabrank/examples/go/workpb"
-	"github.com/cabrank/cabrank/internal/testkit/oneslot"
 	"github.com/cabrank/cabrank/test/real/harness"
+	"github.com/cabrank/cabrank/test/real/oneslot"
 )
 
 // What is marked idempotent runs again after a failure on its list, as often as

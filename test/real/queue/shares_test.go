@@ -10,8 +10,8 @@ import (
 
 	"google.golang.org/grpc/codes"
 
-	"github.com/cabrank/cabrank/internal/testkit/oneslot"
 	"github.com/cabrank/cabrank/test/real/harness"
+	"github.com/cabrank/cabrank/test/real/oneslot"
 )
 
 // constant makes calls that all take the same time, spread evenly, with the

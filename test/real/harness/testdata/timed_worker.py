@@ -22,7 +22,7 @@ def timed(self, request, context):
     try:
         return PLAIN(self, request, context)
     finally:
-        record = {"call": int(call), "worker": worker.WORKER, "began": began, "ended": time.monotonic_ns(), "fate": "done"}
+        record = {"call": int(call), "worker": worker.WORKER, "began": began, "ended": time.monotonic_ns()}
         RECORDS.write(json.dumps(record) + "\n")
 
 

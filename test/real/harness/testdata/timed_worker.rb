@@ -16,7 +16,7 @@ module Timed
     super
   ensure
     record = { call: Integer(call.metadata.fetch('x-call', '-1')), worker: ENV.fetch('CABRANK_WORKER'),
-               began: began, ended: now, fate: 'done' }
+               began: began, ended: now }
     RECORDS.write("#{JSON.generate(record)}\n")
   end
 

@@ -1,0 +1,180 @@
+package oneslot
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/health"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/emptypb"
+)
+
+const (
+	// Method is what a call without a method of its own asks for. A Worker takes
+	// every method: a google.protobuf.Duration, the service time, is answered
+	// by a google.protobuf.Empty.
+	Method = "/cabrank.bench.OneSlot/Work"
+
+	// callKey is the metadata that carries the index of a call.
+	callKey = "x-call"
+
+	// refusal is what Ruby's server says when no thread is free.
+	refusal = "No free threads in thread pool"
+)
+
+// Record is what a worker tells about one call that it has run to its end, whether or
+// not somebody waited. Moments are of the monotonic clock.
+type Record struct {
+	Call    int           `json:"call"` // index in the trial, negative for none
+	Worker  string        `json:"worker"`
+	Began   time.Duration `json:"began"`
+	Ended   time.Duration `json:"ended"`
+	Overlap bool          `json:"overlap,omitempty"` // another call was here when it arrived
+}
+
+// WhenBusy is what a worker does with a call that arrives beside another one.
+type WhenBusy string
+
+// The ways of a busy worker.
+const (
+	Run    WhenBusy = "run"    // it waits here and runs, whatever its caller does: a handler behind a lock
+	Skip   WhenBusy = "skip"   // it waits here, and does not begin if its caller has gone: Python's pool
+	Refuse WhenBusy = "refuse" // it is sent back: Ruby's pool
+)
+
+// Worker runs one call at a time, by sleeping for as long as the call says. A
+// call that has begun runs to its end, also when its caller leaves, as in the
+// thread pools of Ruby and Python.
+//
+// Concurrency: the fields must not change once Serve has begun.
+type Worker struct {
+	Name string
+	Busy WhenBusy
+	// Lag is how long after its answer a call still takes the slot.
+	Lag time.Duration
+	// Stall is added to the service time of every StallEvery-th call, of none if that is 0.
+	Stall      time.Duration
+	StallEvery int
+	// Records gets one line of JSON for each call, when it has ended.
+	Records io.Writer
+
+	here  atomic.Int32 // calls that run, lag included, or wait
+	slot  sync.Mutex   // held while a call runs
+	begun int          // calls that have begun; guarded by slot
+}
+
+// Run is Serve at an address (host:port or unix:/path) with Records in a file.
+func (w *Worker) Run(ctx context.Context, addr, records string) error {
+	file, err := os.OpenFile(records, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	w.Records = file
+	network := "tcp"
+	if path, ok := strings.CutPrefix(addr, "unix:"); ok {
+		network, addr = "unix", path
+	}
+	l, err := net.Listen(network, addr)
+	if err != nil {
+		return err
+	}
+	return w.Serve(ctx, l)
+}
+
+// Serve answers calls, and health checks beside the slot, until ctx ends and
+// then until the calls that have begun have ended.
+func (w *Worker) Serve(ctx context.Context, l net.Listener) error {
+	server := grpc.NewServer(grpc.UnknownServiceHandler(w.call), grpc.WaitForHandlers(true))
+	healthpb.RegisterHealthServer(server, health.NewServer())
+	defer context.AfterFunc(ctx, server.Stop)()
+	return server.Serve(l)
+}
+
+func (w *Worker) call(_ any, stream grpc.ServerStream) error {
+	record := Record{Call: callIndex(stream.Context()), Worker: w.Name, Overlap: w.here.Add(1) > 1}
+	var service durationpb.Duration
+	err := stream.RecvMsg(&service)
+	if err == nil {
+		err = w.run(stream.Context(), service.AsDuration(), &record)
+	}
+	leave := func() { w.here.Add(-1) }
+	if w.Lag > 0 {
+		time.AfterFunc(w.Lag, leave)
+	} else {
+		leave()
+	}
+	if err != nil {
+		return err
+	}
+	if err := stream.SetHeader(metadata.Pairs("x-worker", w.Name)); err != nil {
+		return err
+	}
+	return stream.SendMsg(&emptypb.Empty{})
+}
+
+// run does the work of a call, or says why not.
+func (w *Worker) run(ctx context.Context, service time.Duration, record *Record) error {
+	if w.Busy == Refuse && record.Overlap {
+		return status.Error(codes.ResourceExhausted, refusal)
+	}
+	w.slot.Lock()
+	defer w.slot.Unlock()
+	if w.Busy == Skip && ctx.Err() != nil {
+		return status.FromContextError(ctx.Err()).Err()
+	}
+	if w.begun++; w.StallEvery > 0 && w.begun%w.StallEvery == 0 {
+		service += w.Stall
+	}
+	record.Began = now()
+	time.Sleep(service)
+	record.Ended = now()
+	return json.NewEncoder(w.Records).Encode(record) // one write: a reader sees whole lines
+}
+
+func callIndex(ctx context.Context) int {
+	index, err := strconv.Atoi(strings.Join(metadata.ValueFromIncomingContext(ctx, callKey), ","))
+	if err != nil {
+		return -1
+	}
+	return index
+}
+
+// ReadFolder reads all files of a folder in which Workers have their records. A last line
+// that is not whole yet is left out.
+func ReadFolder(dir string) (all []Record, err error) {
+	files, err := filepath.Glob(filepath.Join(dir, "*"))
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range files {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			return nil, err
+		}
+		for line := range bytes.Lines(text[:bytes.LastIndexByte(text, '\n')+1]) {
+			var r Record
+			if err := json.Unmarshal(line, &r); err != nil {
+				return nil, fmt.Errorf("%s: %w", name, err)
+			}
+			all = append(all, r)
+		}
+	}
+	return all, nil
+}
