@@ -88,7 +88,6 @@ func newLabCompareCommand() *cobra.Command {
 	return cmd
 }
 
-// tellComparison holds what came out against the thresholds, and keeps it.
 func tellComparison(words io.Writer, c report.Two, out string, changes []lab.Change) error {
 	missed := error(nil)
 	for i, change := range changes {

@@ -120,7 +120,6 @@ func (f *loadFlags) addTo(cmd *cobra.Command) {
 	f.addOutcomeTo(flags)
 }
 
-// load reads the command line into a load.
 func (f *loadFlags) load(address, name string, stdin io.Reader) (l lab.Load, err error) {
 	l = lab.Load{Calls: caller.Calls{Method: name, Files: f.proto}}
 	l.Target, l.WorkerKey = address, f.worker
@@ -178,7 +177,6 @@ func readAlso(given []string, stdin io.Reader) (all []lab.Also, err error) {
 // mostData bounds what --data @FILE takes.
 const mostData = 64 << 20
 
-// readData returns the requests and where they are from.
 func readData(given string, stdin io.Reader) (name string, text []byte, err error) {
 	path, isFile := strings.CutPrefix(given, "@")
 	switch {

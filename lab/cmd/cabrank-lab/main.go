@@ -45,7 +45,6 @@ const rootHelp = `Measure services from outside, with the method that docs/lab-m
 latency counts from the moment a call was due, nothing is dropped, and what cannot be
 told is not. "cabrank lab" starts this program, "cabrank socket load" its socket load.`
 
-// execute runs one command line and returns the exit status.
 func execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	root := newRootCommand()
 	root.SetArgs(args)
@@ -92,7 +91,6 @@ func newGroup(name, short string) *cobra.Command {
 	}
 }
 
-// flagError turns what pflag says into our form.
 func flagError(cmd *cobra.Command, err error) error {
 	if errors.Is(err, pflag.ErrHelp) {
 		return err

@@ -63,7 +63,6 @@ func (f *loadPlan) addOutcomeTo(flags *pflag.FlagSet) {
 	flags.Var((*cli.Folder)(&f.out), "out", "`folder` for report.html and load.json; find.json of --find")
 }
 
-// readGoal reads the thresholds, and where a search begins.
 func (f *loadPlan) readGoal(p traffic.Plan) (err error) {
 	if len(f.fail) > 0 {
 		if f.thresholds, err = goal.Parse(f.fail); err != nil {
@@ -114,7 +113,6 @@ var (
 	errMissed     = cli.Told(cli.Failed, errors.New("thresholds did not hold"))
 )
 
-// run makes one load and writes what came of it.
 func (f *loadPlan) run(ctx context.Context, p prepared, plan traffic.Plan, stdout, stderr io.Writer) error {
 	length := plan.Length().String()
 	if plan.Calls > 0 {
@@ -165,7 +163,6 @@ func printJSON(w io.Writer) func(text []byte, err error) error {
 	}
 }
 
-// search looks for the highest rate, and says what each run came to.
 func (f *loadPlan) search(ctx context.Context, p prepared, stdout, stderr io.Writer) error {
 	words := stdout
 	if f.json {

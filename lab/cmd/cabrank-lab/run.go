@@ -109,7 +109,6 @@ func newLabRunCommand() *cobra.Command {
 // mostScenario bounds a file, in bytes.
 const mostScenario = 1 << 20
 
-// scenario reads what the command line names.
 func (f *runFlags) scenario(cmd *cobra.Command, name string) (s *scenario.Scenario, err error) {
 	set, err := f.values()
 	switch {
@@ -185,7 +184,6 @@ func readScenario(path string, set map[string]string) (*scenario.Scenario, error
 // do while they work.
 const labGCPercent = 20
 
-// run runs a scenario and tells what came of it.
 func (f *runFlags) run(ctx context.Context, s *scenario.Scenario, stdout, stderr io.Writer) error {
 	programs, err := findPrograms()
 	if err != nil {
@@ -287,7 +285,6 @@ func (f *runFlags) tell(done *result.Run, stdout io.Writer) error {
 	return nil
 }
 
-// tellBars prints what has come of the bars, and returns how many are not held.
 func tellBars(done *result.Run, stdout io.Writer) (missed int) {
 	for i, j := range done.JudgeBars() {
 		if i == 0 {

@@ -12,8 +12,11 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/grpc/metadata"
+
 	"github.com/cabrank/cabrank/internal/testkit"
 	"github.com/cabrank/cabrank/lab/internal/caller"
+	"github.com/cabrank/cabrank/lab/internal/method"
 	"github.com/cabrank/cabrank/lab/internal/traffic"
 	"github.com/cabrank/cabrank/lab/internal/work"
 )
@@ -46,8 +49,8 @@ func job(t *testing.T, target string, o traffic.Options) Job {
 		t.Fatal(err)
 	}
 	return Job{
-		Target: target, Method: "cabrank.lab.v1.Worker/Work", Data: `{"sleep_ms": {{mix 1:50 5:50}}}`,
-		Connections: "single", WorkerKey: work.NameKey, Plan: plan, Metadata: []string{"a: b"},
+		Options: caller.Options{Target: target, WorkerKey: work.NameKey, Metadata: metadata.Pairs("a", "b")},
+		Calls:   caller.Calls{Method: "cabrank.lab.v1.Worker/Work", Data: method.Data{Name: "data", Text: []byte(`{"sleep_ms": {{mix 1:50 5:50}}}`)}}, Plan: plan,
 	}
 }
 
@@ -69,7 +72,7 @@ func serve(t *testing.T, j Job) *generator {
 		g.ended <- err
 	}()
 	t.Cleanup(func() { in.Close() })
-	if err := send(json.NewEncoder(in), j); err != nil {
+	if err := json.NewEncoder(in).Encode(j); err != nil {
 		t.Fatal(err)
 	}
 	return g
@@ -89,7 +92,7 @@ func TestServe(t *testing.T) {
 	if l := g.next(t); !strings.Contains(l.Ready, "connections single") {
 		t.Fatalf("%+v", l)
 	}
-	if err := send(json.NewEncoder(g.in), begin{time.Now()}); err != nil {
+	if err := json.NewEncoder(g.in).Encode(begin{time.Now()}); err != nil {
 		t.Fatal(err)
 	}
 	a := g.next(t).Answer
@@ -130,11 +133,14 @@ func TestServeHTTP(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := serve(t, Job{Target: gateway.Listener.Addr().String(), Path: "/x?n={{.RequestNumber}}", Ready: "/healthz", Plan: plan})
+	g := serve(t, Job{
+		Options: caller.Options{Target: gateway.Listener.Addr().String()},
+		Gateway: caller.GatewayOptions{Path: "/x?n={{.RequestNumber}}", Ready: "/healthz"}, Plan: plan,
+	})
 	if l := g.next(t); !strings.Contains(l.Ready, "HTTP requests") {
 		t.Fatalf("%+v", l)
 	}
-	if err := send(json.NewEncoder(g.in), begin{time.Now()}); err != nil {
+	if err := json.NewEncoder(g.in).Encode(begin{time.Now()}); err != nil {
 		t.Fatal(err)
 	}
 	a := g.next(t).Answer
@@ -149,7 +155,7 @@ func TestServeHTTP(t *testing.T) {
 func TestServeStops(t *testing.T) {
 	g := serve(t, job(t, worker(t), traffic.Options{Rate: "100", Duration: time.Hour}))
 	g.next(t)
-	if err := send(json.NewEncoder(g.in), begin{time.Now().Add(-time.Second)}); err != nil {
+	if err := json.NewEncoder(g.in).Encode(begin{time.Now().Add(-time.Second)}); err != nil {
 		t.Fatal(err)
 	}
 	g.in.Close()
@@ -167,11 +173,10 @@ func TestServeRefuses(t *testing.T) {
 		change func(*Job)
 		want   string
 	}{
-		{func(j *Job) { j.Method = "cabrank.lab.v1.Worker/Play" }, "has no method Play"},
-		{func(j *Job) { j.Method = "no.Such/Thing" }, "no.Such"},
-		{func(j *Job) { j.Data = "{" }, "data:1:"},
-		{func(j *Job) { j.Connections = "many" }, `connections "many"`},
-		{func(j *Job) { j.Proto = []string{"none.proto"} }, "none.proto: no such file"},
+		{func(j *Job) { j.Calls.Method = "cabrank.lab.v1.Worker/Play" }, "has no method Play"},
+		{func(j *Job) { j.Calls.Method = "no.Such/Thing" }, "no.Such"},
+		{func(j *Job) { j.Calls.Data.Text = []byte("{") }, "data:1:"},
+		{func(j *Job) { j.Calls.Files.Names = []string{"none.proto"} }, "none.proto: no such file"},
 	} {
 		j := good
 		c.change(&j)

@@ -34,7 +34,7 @@ func Start(command []string, job Job) (*Process, error) {
 		return nil, fmt.Errorf("a generator cannot be started: %w", err)
 	}
 	p := &Process{child: child, in: json.NewEncoder(child.In), out: json.NewDecoder(child.Out)}
-	_ = send(p.in, job) // one that has ended already is found by Ready
+	_ = p.in.Encode(job) // one that has ended already is found by Ready
 	return p, nil
 }
 
@@ -46,7 +46,7 @@ func (p *Process) PID() int { return p.child.PID() }
 // Errors: one line that says why it cannot, such as a target that is not there.
 func (p *Process) Ready() (how string, err error) {
 	var l line
-	if err := receive(p.out, &l); err != nil {
+	if err := p.out.Decode(&l); err != nil {
 		return "", p.broken(err)
 	}
 	if l.Answer != nil {
@@ -56,7 +56,7 @@ func (p *Process) Ready() (how string, err error) {
 }
 
 // Begin has the load begin at a moment.
-func (p *Process) Begin(at time.Time) { _ = send(p.in, begin{at}) } // Wait finds what fails
+func (p *Process) Begin(at time.Time) { _ = p.in.Encode(begin{at}) } // Wait finds what fails
 
 // Stop has no more calls start.
 func (p *Process) Stop() { p.stop.Do(func() { p.child.In.Close() }) }
@@ -66,7 +66,7 @@ func (p *Process) Stop() { p.stop.Do(func() { p.child.In.Close() }) }
 // Errors: one line, if there is no record.
 func (p *Process) Wait() (*Answer, error) {
 	var l line
-	err := receive(p.out, &l)
+	err := p.out.Decode(&l)
 	switch {
 	case err != nil:
 		return nil, p.broken(err)

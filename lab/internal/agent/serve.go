@@ -13,7 +13,6 @@ import (
 	"google.golang.org/protobuf/reflect/protoregistry"
 
 	"github.com/cabrank/cabrank/lab/internal/caller"
-	"github.com/cabrank/cabrank/lab/internal/method"
 	"github.com/cabrank/cabrank/lab/internal/rawh2"
 	"github.com/cabrank/cabrank/lab/internal/testbed"
 	"github.com/cabrank/cabrank/lab/internal/traffic"
@@ -29,21 +28,16 @@ const gatewayLimit = 30 * time.Second
 func Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 	s := &server{in: json.NewDecoder(in), out: json.NewEncoder(out)}
 	var job Job
-	if err := receive(s.in, &job); err != nil {
+	if err := s.in.Decode(&job); err != nil {
 		return fmt.Errorf("the job cannot be read: %w", err)
 	}
 	if err := s.do(ctx, job); err != nil {
-		return send(s.out, line{Answer: &Answer{Error: err.Error()}})
+		return s.out.Encode(line{Answer: &Answer{Error: err.Error()}})
 	}
 	return nil
 }
 
-// send writes a value on a line, and receive reads the next one. Both ends are the same
-// program: plans go as they are in Go.
-func send(to *json.Encoder, v any) error { return to.Encode(v) }
-
-func receive(from *json.Decoder, v any) error { return from.Decode(v) }
-
+// server is one end; the other one is the same program: plans go as they are in Go.
 type server struct {
 	in  *json.Decoder
 	out *json.Encoder
@@ -57,31 +51,30 @@ func (s *server) do(ctx context.Context, job Job) error {
 		return err
 	}
 	defer client.Close()
-	if err := send(s.out, line{Ready: client.String()}); err != nil {
+	if err := s.out.Encode(line{Ready: client.String()}); err != nil {
 		return err
 	}
 	var b begin
-	if err := receive(s.in, &b); err != nil {
+	if err := s.in.Decode(&b); err != nil {
 		return errors.New("it was ended before it began")
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	go func() { // ends with the process: its input ends at the latest then
-		_ = receive(s.in, &b) // only its end matters
+		_ = s.in.Decode(&b) // only its end matters
 		cancel()
 	}()
 	answer, err := run(ctx, traffic.New(job.Plan, client), b.At)
 	if err != nil {
 		return err
 	}
-	if err := send(s.out, line{Answer: &answer}); err != nil {
+	if err := s.out.Encode(line{Answer: &answer}); err != nil {
 		return err
 	}
 	<-ctx.Done()
 	return nil
 }
 
-// run makes the calls from a moment on.
 func run(ctx context.Context, load *traffic.Load, at time.Time) (a Answer, err error) {
 	_ = testbed.Wait(ctx, time.Until(at))
 	began, used := time.Now(), testbed.OwnCPU()
@@ -106,11 +99,14 @@ type client interface {
 func (j *Job) any(ctx context.Context) (client, error) {
 	switch {
 	case j.Raw:
-		return rawh2.NewClient(j.Target, j.Data)
-	case j.Path == "":
-		return j.client(ctx)
+		return rawh2.NewClient(j.Target, string(j.Calls.Data.Text))
+	case j.Gateway.Path == "":
+		j.Calls.Known = protoregistry.GlobalFiles
+		_, c, err := caller.Open(ctx, j.Options, j.Calls)
+		return c, err
 	}
-	c, err := caller.NewGateway(caller.GatewayOptions{Address: j.Target, Path: j.Path, Ready: j.Ready, Seed: j.Plan.Seed})
+	j.Gateway.Address = j.Target
+	c, err := caller.NewGateway(j.Gateway)
 	if err != nil {
 		return nil, err
 	}
@@ -123,71 +119,31 @@ func (j *Job) any(ctx context.Context) (client, error) {
 	return c, nil
 }
 
-func (j *Job) client(ctx context.Context) (client, error) { //nolint:ireturn // that of the way
-	strategy, err := caller.ParseStrategy(j.Connections)
-	if err != nil {
-		return nil, err
-	}
-	metadata, err := caller.ParseMetadata(j.Metadata)
-	if err != nil {
-		return nil, err
-	}
-	_, c, err := caller.Open(ctx, caller.Options{
-		Way: j.Way, Target: j.Target, Strategy: strategy, WorkerKey: j.WorkerKey, Metadata: metadata, DNSInterval: j.DNSInterval,
-	}, caller.Calls{
-		Method: j.Method, Files: method.Files{Names: j.Proto, Imports: j.Imports}, Known: protoregistry.GlobalFiles,
-		Data: method.Data{Name: "data", Text: []byte(j.Data), Seed: j.Plan.Seed, Messages: j.Messages},
-	})
-	return c, err
-}
-
 // Job is what one generator does.
 type Job struct {
-	// Target is what is dialed, as caller.Options has it.
-	Target string `json:"target"`
-	// Path is what is asked for in HTTP requests, in place of gRPC calls, and Ready what
-	// is answered when the target can work, as caller.GatewayOptions has both. What follows
-	// of the method and the connections has no meaning then.
-	Path  string `json:"path,omitempty"`
-	Ready string `json:"ready,omitempty"`
-	// Method is package.Service/Method; Proto and Imports describe it. Without any it is
+	// Options are whom to call, and how, and Calls what. A method that nothing describes is
 	// one that this program knows, or the target is asked by reflection.
-	Method  string   `json:"method"`
-	Proto   []string `json:"proto,omitempty"`
-	Imports []string `json:"imports,omitempty"`
-	// Data are the requests, drawn by the seed of the plan; Messages is how many callers
-	// send in a call of a stream.
-	Data     string `json:"data"`
-	Messages int    `json:"messages,omitempty"`
-	// Metadata is sent with each call, as name:value.
-	Metadata []string `json:"metadata,omitempty"`
-	// WorkerKey is the header or trailer that names who has answered.
-	WorkerKey string `json:"worker_key,omitempty"`
-	// Raw has Data say what rawh2.ParseRequest reads; what else there is of the method and
-	// the connections has no meaning then.
-	Raw bool `json:"raw,omitempty"`
-	// Connections is how calls share them, as caller.ParseStrategy reads it.
-	Connections string        `json:"connections"`
-	DNSInterval time.Duration `json:"dns_interval_ns,omitempty"`
-	// Way is how calls are written.
-	Way caller.Way `json:"way,omitzero"`
-	// Plan is the whole plan; its Part is what this generator does.
-	Plan traffic.Plan `json:"plan"`
+	caller.Options
+
+	Calls caller.Calls
+	// Gateway is what is asked for in HTTP requests, in place of gRPC calls, if it has a path.
+	Gateway caller.GatewayOptions
+	// Raw has the requests say what rawh2.ParseRequest reads; what else there is of the method
+	// and the connections has no meaning then.
+	Raw  bool
+	Plan traffic.Plan // the whole; its Part is what this generator does
 }
 
 // Answer is what a generator has come to.
 type Answer struct {
-	// Error says in a line why there is no record.
-	Error string `json:"error,omitempty"`
-	// Record is of its part.
-	Record *traffic.Record `json:"record,omitempty"`
+	Error  string          `json:"error,omitempty"`  // why there is no record, in a line
+	Record *traffic.Record `json:"record,omitempty"` // of its part
 	// CPU is what it has used since the load began, of Took; PeakRSS the most that it
-	// held, in bytes.
+	// held, in bytes, and Cores how many it may use at a time.
 	CPU     time.Duration `json:"cpu_ns"`
 	Took    time.Duration `json:"took_ns"`
 	PeakRSS int64         `json:"peak_rss_bytes"`
-	// Cores is how many it may use at a time.
-	Cores int `json:"cores"`
+	Cores   int           `json:"cores"`
 }
 
 // Busy is the share of its cores that it has used, 0 to 1: of several generators on one

@@ -1,6 +1,7 @@
 package caller
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -28,8 +29,7 @@ type Options struct {
 	// Target is host:port, unix:///path, or what else grpc-go takes, such as
 	// dns://127.0.0.1:5353/name:port.
 	Target string
-	// Method is the full path, /package.Service/Method.
-	Method string
+	Method string // the full path, /package.Service/Method
 	// ClientStreams and ServerStreams say of which kind the method is; a unary
 	// one has neither.
 	ClientStreams, ServerStreams bool
@@ -37,19 +37,14 @@ type Options struct {
 	// if ClientStreams, of the codec of the way; nil, and the call fails, if there are none
 	// for that number. Nobody may change them afterwards. It is called by many goroutines at a
 	// time.
-	Messages func(number uint64) [][]byte
-	// Strategy is how calls share connections.
-	Strategy Strategy
-	// WorkerKey is the header or trailer that names who has answered; empty for
-	// none.
-	WorkerKey string
-	// Metadata is sent with each call.
-	Metadata metadata.MD
+	Messages  func(number uint64) [][]byte `json:"-"`
+	Strategy  Strategy                     // how calls share connections
+	WorkerKey string                       // the header or trailer that names who has answered; empty for none
+	Metadata  metadata.MD                  // sent with each call
 	// Way is how calls are written. What it says but plain gRPC takes host:port and
 	// unix:///path alone as targets.
 	Way Way
-	// TLS is how calls are secured; nil means clear text.
-	TLS *tls.Config
+	TLS *tls.Config `json:"-"` // nil means clear text
 	// DNSInterval is how often a name server is asked again at most; 0 leaves it
 	// at DefaultDNSInterval. grpc-go has one such interval for the process: it
 	// stays, and no other client may live that looks up names.
@@ -67,8 +62,7 @@ type Caller interface {
 	Close()
 }
 
-// New returns the client for a way: grpc-go's if it is plain gRPC. It opens no connection: see
-// Ready.
+// New returns the client for a way: grpc-go's if it is plain gRPC. It opens no connection.
 //
 // Errors: one line, for a method or a target that cannot be, and for what HTTP/1.1 cannot.
 func New(o Options) (Caller, error) { //nolint:ireturn // one of two
@@ -84,7 +78,6 @@ func New(o Options) (Caller, error) { //nolint:ireturn // one of two
 	return newConnect(o)
 }
 
-// credentials are those of the TLS.
 func (o *Options) credentials() credentials.TransportCredentials {
 	if o.TLS == nil {
 		return insecure.NewCredentials()
@@ -211,7 +204,7 @@ type Calls struct {
 	// otherwise the target is asked by reflection.
 	Method string
 	Files  method.Files
-	Known  *protoregistry.Files
+	Known  *protoregistry.Files `json:"-"`
 	// Data are the requests; whether they are JSON is said by the way.
 	Data method.Data
 }
@@ -278,12 +271,11 @@ const (
 // Protocols are the words for a protocol.
 func Protocols() []string { return []string{GRPC, Connect, GRPCWeb} }
 
-// Codecs are the words for how messages are written.
+// Codecs are how messages are written.
 func Codecs() []string { return []string{protoWord, jsonWord} }
 
-// Versions are those of HTTP. Version 2 is spoken at once (prior knowledge), or
-// agreed upon by TLS.
-func Versions() []string { return []string{two, one} }
+// versions are those of HTTP: 2 is spoken at once (prior knowledge), or agreed upon by TLS.
+func versions() []string { return []string{two, one} }
 
 // Way is how calls are written. The zero value is gRPC with protobuf over HTTP/2.
 //
@@ -305,7 +297,7 @@ func ParseWay(protocol, codec, version string) (w Way, err error) {
 	}{
 		{"protocol", protocol, Protocols(), &w.Protocol},
 		{"codec", codec, Codecs(), &w.Codec},
-		{"http", version, Versions(), &w.HTTP},
+		{"http", version, versions(), &w.HTTP},
 	} {
 		switch at := slices.Index(part.words, part.text); {
 		case at > 0:
@@ -336,16 +328,9 @@ func (w Way) Check(s Strategy) error {
 	return nil
 }
 
-func (w Way) protocol() string { return orFirst(w.Protocol, Protocols()) }
+func (w Way) protocol() string { return cmp.Or(w.Protocol, GRPC) }
 
-func (w Way) codec() string { return orFirst(w.Codec, Codecs()) }
-
-func orFirst(word string, words []string) string {
-	if word == "" {
-		return words[0]
-	}
-	return word
-}
+func (w Way) codec() string { return cmp.Or(w.Codec, protoWord) }
 
 // name is the protocol as people write it.
 func (w Way) name() string {
@@ -361,4 +346,4 @@ func (w Way) spoken() string {
 }
 
 // String is the way in words.
-func (w Way) String() string { return w.spoken() + " over HTTP/" + orFirst(w.HTTP, Versions()) }
+func (w Way) String() string { return w.spoken() + " over HTTP/" + cmp.Or(w.HTTP, two) }

@@ -68,7 +68,6 @@ func newConnect(o Options) (*connectClient, error) {
 	return c, nil
 }
 
-// header is the metadata as HTTP has it.
 func header(o Options) http.Header {
 	h := http.Header{}
 	for name, values := range o.Metadata {
@@ -85,7 +84,6 @@ func header(o Options) http.Header {
 	return h
 }
 
-// newTransport knows how connections are opened.
 func (c *connectClient) newTransport(dial func(ctx context.Context, network, address string) (net.Conn, error)) *http.Transport {
 	t := &http.Transport{
 		DialContext: dial, TLSClientConfig: c.options.TLS.Clone(), DisableCompression: true, Protocols: &http.Protocols{},
@@ -103,7 +101,6 @@ func (c *connectClient) newTransport(dial func(ctx context.Context, network, add
 	return t
 }
 
-// add adds what calls go through.
 func (c *connectClient) add(over connect.HTTPClient) {
 	with := []connect.ClientOption{connect.WithCodec(connectCodec{c.options.Way.codec()}), connect.WithAcceptCompression("gzip", nil, nil)}
 	switch c.options.Way.protocol() {
@@ -124,7 +121,6 @@ func (c *connectClient) connect(ctx context.Context) (*http.ClientConn, error) {
 	return c.transport.NewClientConn(ctx, scheme, host)
 }
 
-// String describes how the client calls.
 func (c *connectClient) String() string {
 	words := "connect-go " + connect.Version + ", " + c.options.Way.String() + ", connections " + c.options.Strategy.String()
 	if c.options.TLS != nil {
@@ -133,7 +129,6 @@ func (c *connectClient) String() string {
 	return words
 }
 
-// Close ends all connections. Nobody may call any more.
 func (c *connectClient) Close() {
 	for _, w := range c.ways {
 		if over, ok := w.over.(interface{ close() }); ok {
@@ -152,7 +147,6 @@ func place(target string) (network, address, host string, ok bool) {
 	return "tcp", target, target, err == nil && port != "" && !strings.Contains(target, "/")
 }
 
-// Call makes one call.
 func (c *connectClient) Call(ctx context.Context, call traffic.Call) traffic.Answer {
 	ctx, cancel := call.Bound(ctx)
 	defer cancel()
@@ -263,21 +257,16 @@ func (c *connectClient) open(ctx context.Context, w way, messages [][]byte) (con
 // sentStream is a stream whose message has been sent.
 type sentStream struct{ connectStream }
 
-// Send has nothing left to do.
 func (sentStream) Send([]byte) error { return nil }
 
-// CloseSend has nothing left to do.
 func (sentStream) CloseSend() error { return nil }
 
 type connectStream struct{ conn connect.StreamingClientConn }
 
-// Send sends a message.
 func (s connectStream) Send(encoded []byte) error { return s.conn.Send((*message)(&encoded)) }
 
-// CloseSend says that there are no more.
 func (s connectStream) CloseSend() error { return s.conn.CloseRequest() }
 
-// Receive reads the size of an answer.
 func (s connectStream) Receive() (bytes int, err error) {
 	var n size
 	err = s.conn.Receive(&n)

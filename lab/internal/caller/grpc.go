@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"slices"
 	"strings"
 	"time"
 
@@ -109,7 +108,6 @@ func (c *grpcClient) unreachable(err error) error {
 	return fmt.Errorf("target %.80q cannot be reached: %w", c.options.Target, err)
 }
 
-// String describes how the client calls.
 func (c *grpcClient) String() string {
 	text := "grpc-go " + grpc.Version + ", connections " + c.options.Strategy.String()
 	if c.options.TLS != nil {
@@ -124,14 +122,12 @@ func (c *grpcClient) String() string {
 	return fmt.Sprintf("%s, DNS asked again every %v at most (the default)", text, DefaultDNSInterval)
 }
 
-// Close ends all connections. Nobody may call any more.
 func (c *grpcClient) Close() {
 	for _, conn := range c.conns {
 		conn.Close()
 	}
 }
 
-// Call makes one call.
 func (c *grpcClient) Call(ctx context.Context, call traffic.Call) traffic.Answer {
 	ctx, cancel := call.Bound(ctx)
 	defer cancel()
@@ -139,58 +135,25 @@ func (c *grpcClient) Call(ctx context.Context, call traffic.Call) traffic.Answer
 		ctx = metadata.NewOutgoingContext(ctx, c.options.Metadata)
 	}
 	if c.options.Strategy != PerCall {
-		return c.exchange(ctx, c.conns[call.Number%uint64(len(c.conns))], call)
+		return c.exchange(ctx, cancel, c.conns[call.Number%uint64(len(c.conns))], call)
 	}
 	conn, err := c.open()
 	if err != nil {
 		return failedGRPC(err)
 	}
-	answer := c.exchange(ctx, conn, call)
+	answer := c.exchange(ctx, cancel, conn, call)
 	answer.Ended = time.Now()
 	conn.Close()
 	return answer
 }
 
-func (c *grpcClient) exchange(ctx context.Context, conn *grpc.ClientConn, call traffic.Call) traffic.Answer {
+// exchange makes a call of any kind: grpc-go's Invoke, too, is a stream with one message each
+// way. A stream that was not read to its end holds its place until cancel.
+func (c *grpcClient) exchange(ctx context.Context, cancel func(), conn *grpc.ClientConn, call traffic.Call) traffic.Answer {
 	messages := c.options.Messages(call.Number)
-	switch {
-	case messages == nil:
+	if messages == nil {
 		return noRequest()
-	case c.options.ClientStreams || c.options.ServerStreams:
-		return c.stream(ctx, conn, messages)
 	}
-	return c.unary(ctx, conn, messages[0])
-}
-
-func (c *grpcClient) unary(ctx context.Context, conn *grpc.ClientConn, message []byte) traffic.Answer {
-	options := c.call
-	var header, trailer metadata.MD
-	if c.options.WorkerKey != "" {
-		options = append(slices.Clip(options), grpc.Header(&header), grpc.Trailer(&trailer))
-	}
-	var size int
-	err := conn.Invoke(ctx, c.options.Method, message, &size, options...)
-	answer := failedGRPC(err)
-	if err == nil {
-		answer.Received = traffic.Volume{Messages: 1, Bytes: int64(size)}
-	}
-	answer.Sent = traffic.Volume{Messages: 1, Bytes: int64(len(message))}
-	answer.Worker = c.options.worker(strings.ToLower, header, trailer)
-	return answer
-}
-
-func failedGRPC(err error) traffic.Answer {
-	if err == nil {
-		return traffic.Answer{}
-	}
-	s := status.Convert(err)
-	return traffic.Answer{Code: uint32(s.Code()), Message: s.Message()}
-}
-
-func (c *grpcClient) stream(ctx context.Context, conn *grpc.ClientConn, messages [][]byte) traffic.Answer {
-	// A stream that was not read to its end holds its place until its context ends.
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
 	stream, err := conn.NewStream(ctx, &c.desc, c.options.Method, c.call...)
 	if err != nil {
 		return failedGRPC(err)
@@ -207,16 +170,19 @@ func (c *grpcClient) stream(ctx context.Context, conn *grpc.ClientConn, messages
 	return answer
 }
 
+func failedGRPC(err error) traffic.Answer {
+	s := status.Convert(err)
+	return traffic.Answer{Code: uint32(s.Code()), Message: s.Message()}
+}
+
 type grpcStream struct {
 	grpc.ClientStream
 
 	many, over bool
 }
 
-// Send sends a message.
 func (s *grpcStream) Send(message []byte) error { return s.SendMsg(message) }
 
-// Receive reads the size of an answer.
 func (s *grpcStream) Receive() (size int, err error) {
 	if s.over {
 		return 0, io.EOF
@@ -263,7 +229,6 @@ type watched struct {
 	dialer *Dialer
 }
 
-// ClientHandshake is that of the credentials.
 func (w watched) ClientHandshake(ctx context.Context, authority string, raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
 	conn, info, err := w.TransportCredentials.ClientHandshake(ctx, authority, raw)
 	if err != nil {
@@ -273,7 +238,6 @@ func (w watched) ClientHandshake(ctx context.Context, authority string, raw net.
 	return conn, info, err
 }
 
-// Clone copies the credentials and watches the copy.
 func (w watched) Clone() credentials.TransportCredentials {
 	return watched{w.TransportCredentials.Clone(), w.dialer}
 }

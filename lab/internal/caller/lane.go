@@ -31,7 +31,6 @@ type lane struct {
 
 var _ connect.HTTPClient = (*lane)(nil)
 
-// connector opens a connection.
 type connector func(ctx context.Context) (*http.ClientConn, error)
 
 func newLane(connect connector) *lane { return &lane{connect: connect, lock: make(chan struct{}, 1)} }

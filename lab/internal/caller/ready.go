@@ -69,7 +69,6 @@ func (c *connectClient) ready(ctx context.Context, w way) error {
 	}
 }
 
-// ask sends one request that is refused.
 func (c *connectClient) ask(ctx context.Context, w way) error {
 	ctx, cancel := context.WithCancel(ctx) // and with it a connection of its own
 	defer cancel()

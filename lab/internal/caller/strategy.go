@@ -18,7 +18,6 @@ import (
 // told otherwise. It asks when a connection ends, not by the clock.
 const DefaultDNSInterval = 30 * time.Second
 
-// mostConnections bounds a pool.
 const mostConnections = 10_000
 
 // Strategy is how calls share connections: spread over so many of them, in turn, or in
@@ -58,6 +57,9 @@ func (s *Strategy) UnmarshalText(text []byte) (err error) {
 	*s, err = ParseStrategy(string(text))
 	return err
 }
+
+// MarshalText is String.
+func (s Strategy) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
 // String writes the strategy as ParseStrategy reads it.
 func (s Strategy) String() string {

@@ -18,36 +18,25 @@ type Outcome string
 
 // The outcomes. Whatever it is, Result.Holds and Result.Fails are what is known.
 const (
-	// Found is an answer: both ends are sure, and as near as was asked.
-	Found Outcome = "found"
-	// Generator means that the generator, not the service, ended the search.
-	Generator Outcome = "generator"
-	// First means that the thresholds are missed at the first rate.
-	First Outcome = "first"
-	// Highest means that they hold at the highest rate that can be asked for.
-	Highest Outcome = "highest"
-	// Broken means that the service did not recover from a run.
-	Broken Outcome = "broken"
-	// Bounds means that the runs or the time were used up.
-	Bounds Outcome = "bounds"
-	// Cancelled means that somebody ended the search.
-	Cancelled Outcome = "cancelled"
+	Found     Outcome = "found"     // both ends are sure, and as near as was asked
+	Generator Outcome = "generator" // it, not the service, ended the search
+	First     Outcome = "first"     // the thresholds are missed at the first rate
+	Highest   Outcome = "highest"   // they hold at the highest rate that can be asked for
+	Broken    Outcome = "broken"    // the service did not recover from a run
+	Bounds    Outcome = "bounds"    // the runs or the time were used up
+	Cancelled Outcome = "cancelled" // somebody ended the search
 )
 
 // Step is one run of a search.
 type Step struct {
-	// Rate is in calls per second.
-	Rate float64 `json:"rate"`
-	// Try counts the runs at this rate, from 1.
-	Try int `json:"try"`
-	// Began is when it began, since the start of the search, and Took how long it
-	// took.
-	Began time.Duration `json:"began_ns"`
-	Took  time.Duration `json:"took_ns"`
-	// Rested is how long the service took to recover before it; 0 for the first.
-	Rested time.Duration `json:"rested_ns"`
-	// Judgement is what came of it.
-	Judgement Judgement `json:"judgement"`
+	Rate float64 `json:"rate"` // calls per second
+	Try  int     `json:"try"`  // the runs at this rate, from 1
+	// Began is since the start of the search; Rested is how long the service took to
+	// recover before it, 0 for the first.
+	Began     time.Duration `json:"began_ns"`
+	Took      time.Duration `json:"took_ns"`
+	Rested    time.Duration `json:"rested_ns"`
+	Judgement Judgement     `json:"judgement"`
 }
 
 // Result is what a search knows.
@@ -59,14 +48,11 @@ type Result struct {
 	Holds float64 `json:"holds,omitempty"`
 	// Fails is the lowest rate that did not, and Limited the lowest at which the
 	// generator was the limit; one of them is above Holds, or none, and the other 0.
-	Fails   float64 `json:"fails,omitempty"`
-	Limited float64 `json:"limited,omitempty"`
-	// Sure says that Holds was confirmed by a second run.
-	Sure bool `json:"confirmed"`
-	// Steps are all runs, in their order.
-	Steps []Step `json:"steps"`
-	// Notes are lines on what the answer is worth.
-	Notes []string `json:"notes,omitempty"`
+	Fails   float64  `json:"fails,omitempty"`
+	Limited float64  `json:"limited,omitempty"`
+	Sure    bool     `json:"confirmed"` // Holds was confirmed by a second run
+	Steps   []Step   `json:"steps"`     // all runs, in their order
+	Notes   []string `json:"notes,omitempty"`
 }
 
 type search struct {
@@ -113,7 +99,6 @@ func Find(ctx context.Context, o Options) (Result, error) {
 	return s.result, err
 }
 
-// start learns how the service answers who hardly asks.
 func (s *search) start(ctx context.Context) (err error) {
 	if s.before, err = s.probe(ctx); err != nil {
 		return err
@@ -247,7 +232,6 @@ func (s *search) broken() {
 		mostRest, rateText(last.Rate), s.after, s.before)
 }
 
-// sum fills in what is known, however the search ended.
 func (s *search) sum() {
 	low, high := s.levels.bracket()
 	if low != nil {
@@ -263,26 +247,20 @@ func (s *search) sum() {
 }
 
 const (
-	// precision is how near the two rates of an answer are.
-	precision = 0.05
+	precision = 0.05 // how near the two rates of an answer are
 	// mostRuns is enough to grow a thousandfold and to narrow down to 5 %, with every rate
 	// tried twice: (10 + 4) x 2, and what makes sure.
 	mostRuns = 40
 	// mostTime is enough for that with runs of 30 s, and pauses between them: no run begins
 	// that would end later if it took as long as the one before.
 	mostTime = 30 * time.Minute
-	// mostRest is how long a service may take to recover between two runs.
-	mostRest = 30 * time.Second
-	// mostRate is the highest that traffic.ParseRate reads.
-	mostRate = 1_000_000
+	mostRest = 30 * time.Second // how long a service may take to recover between two runs
 )
 
-// Run is what came of a run.
+// Run is what came of a run; Busy is as Judge takes it.
 type Run struct {
 	Record *traffic.Record
-	// Busy is the share, 0 to 1, of the time for which the busiest core of the
-	// generator was busy; 0 if not known.
-	Busy float64
+	Busy   float64
 }
 
 // Options are what Find has to know.
@@ -313,8 +291,8 @@ func (o *Options) complete() error {
 	switch {
 	case len(o.Thresholds) == 0:
 		return errors.New("--find: at which thresholds? give --fail, such as --fail 'p99<100ms'")
-	case !(o.First > 0) || o.First > mostRate:
-		return fmt.Errorf("--find begins with --rate, and %v is not a rate above 0 and up to %d per second", o.First, mostRate)
+	case !(o.First > 0) || o.First > traffic.MostRate:
+		return fmt.Errorf("--find begins with --rate, and %v is not a rate above 0 and up to %d per second", o.First, traffic.MostRate)
 	}
 	for _, t := range o.Thresholds {
 		if t.least() {
@@ -356,7 +334,6 @@ type level struct {
 	held, missed, limited int // runs
 }
 
-// state is what a level means for the search.
 type state int
 
 const (
@@ -431,8 +408,8 @@ func (all ladder) next(first float64) (rate float64, more bool) {
 	switch {
 	case low == nil && high == nil:
 		return first, true
-	case high == nil && low.rate < mostRate:
-		return min(2*low.rate, mostRate), true
+	case high == nil && low.rate < traffic.MostRate:
+		return min(2*low.rate, traffic.MostRate), true
 	case low != nil && high != nil && high.rate > low.rate*(1+precision):
 		return between(low.rate, high.rate), true
 	case low != nil && !low.sure():

@@ -450,7 +450,7 @@ func TestSearchesEnd(t *testing.T) {
 		chance := [2]float64{draw.Float64(), draw.Float64() / 2}
 		runs := 0
 		for rate, more := all.next(first); more; rate, more = all.next(first) {
-			if runs++; runs > 400 || rate > mostRate || rate < min(first, mostRate) {
+			if runs++; runs > 400 || rate > traffic.MostRate || rate < min(first, traffic.MostRate) {
 				t.Fatalf("seed %d: %d runs, now at %v", seed, runs, rate)
 			}
 			l := all.at(rate)

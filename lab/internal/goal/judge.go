@@ -24,19 +24,13 @@ const (
 
 // Finding is what came of one threshold.
 type Finding struct {
-	// Threshold is its text.
-	Threshold string `json:"threshold"`
-	// Added says that nobody had asked for it (Parse).
-	Added bool `json:"added,omitempty"`
-	// Value is what was measured, in Unit; 0 if Empty.
-	Value float64 `json:"value"`
-	Unit  Unit    `json:"unit"`
-	// Empty says that there was nothing to measure it of.
-	Empty bool `json:"empty,omitempty"`
-	// Verdict is Unknown if Empty, and in a record that is not judged.
-	Verdict Verdict `json:"verdict"`
-	// Note is a line on what the value is worth, or "".
-	Note string `json:"note,omitempty"`
+	Threshold string  `json:"threshold"`       // its text
+	Added     bool    `json:"added,omitempty"` // nobody had asked for it (Parse)
+	Value     float64 `json:"value"`           // as measured, in Unit; 0 if Empty
+	Unit      Unit    `json:"unit"`
+	Empty     bool    `json:"empty,omitempty"` // there was nothing to measure it of
+	Verdict   Verdict `json:"verdict"`         // Unknown if Empty, and in a record that is not judged
+	Note      string  `json:"note,omitempty"`  // what the value is worth, in a line, or ""
 }
 
 // Measured returns the value as people read it.
@@ -47,7 +41,7 @@ func (f Finding) Measured() string {
 	case f.Unit == Nanoseconds:
 		return short(time.Duration(f.Value))
 	case f.Unit == Share:
-		return strconv.FormatFloat(100*f.Value, 'g', 3, 64) + "%"
+		return percent(f.Value)
 	default:
 		return rateText(f.Value)
 	}
@@ -62,9 +56,8 @@ type Judgement struct {
 	Generator string `json:"generator,omitempty"`
 	// Cut says that the run was ended early. It is not judged either: that p99 held
 	// for a part of the time is not what was asked.
-	Cut bool `json:"cut_short,omitempty"`
-	// Findings are in the order of the thresholds.
-	Findings []Finding `json:"thresholds"`
+	Cut      bool      `json:"cut_short,omitempty"`
+	Findings []Finding `json:"thresholds"` // in the order of the thresholds
 }
 
 // String is a line without the thresholds that hold: "held", or why not.
@@ -192,7 +185,7 @@ func (t Threshold) measure(r *traffic.Record, latencies *latency.Histogram) Find
 	default:
 		f.Value, f.Empty = float64(observed(latencies, t.share)), latencies.Count() == 0
 		if q := latencies.Quantile(t.share); q.TooFew && !f.Empty {
-			f.Note = fmt.Sprintf("of %s calls: the next run may differ, %s calls tell this quantile", count(latencies.Count()), count(q.Needs))
+			f.Note = fmt.Sprintf("of %s calls: the next run may differ, %s calls tell this quantile", Count(latencies.Count()), Count(q.Needs))
 		}
 	}
 	return f
@@ -267,15 +260,13 @@ func rateText(rate float64) string {
 	if rate < 100 {
 		return strconv.FormatFloat(rate, 'g', 3, 64) + "/s"
 	}
-	return thousands(strconv.FormatFloat(rate, 'f', 0, 64)) + "/s"
+	return Count(int64(math.RoundToEven(rate))) + "/s"
 }
 
-// count writes a number of calls: 10,000.
-func count(n int64) string { return thousands(strconv.FormatInt(n, 10)) }
-
-// thousands puts commas into a whole number that is not below 0.
-func thousands(digits string) string {
-	for i := len(digits) - 3; i > 0; i -= 3 {
+// Count writes a number with commas between the thousands.
+func Count(n int64) string {
+	digits := strconv.FormatInt(n, 10)
+	for i := len(digits) - 3; i > 0 && digits[i-1] != '-'; i -= 3 {
 		digits = digits[:i] + "," + digits[i:]
 	}
 	return digits

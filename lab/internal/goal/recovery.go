@@ -38,7 +38,6 @@ func healthOf(r *traffic.Record) health {
 	return health{p50: observed(r.Latency(), 0.5), failed: r.FailedShare()}
 }
 
-// asGoodAs compares with the health before.
 func (h health) asGoodAs(before health) bool {
 	return h.failed < 1 && h.p50 <= slower*before.p50+slack && h.failed <= before.failed+moreErrors
 }

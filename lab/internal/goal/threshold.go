@@ -11,14 +11,10 @@ import (
 )
 
 const (
-	// mostText is how many bytes a threshold may have.
-	mostText = 100
-	// mostThresholds is how many are judged at a time.
-	mostThresholds = 100
-	// mostShare is the highest quantile: p99.999 needs ten million calls.
-	mostShare = 0.99999
-	// addedErrors is judged when nobody has said anything on errors.
-	addedErrors = "errors<1%"
+	mostText       = 100         // bytes of a threshold
+	mostThresholds = 100         // judged at a time
+	mostShare      = 0.99999     // the highest quantile: p99.999 needs ten million calls
+	addedErrors    = "errors<1%" // judged when nobody has said anything on errors
 
 	allNames = "any quantile such as p50, p99 or p99.9, max, mean, errors, unsent or rate"
 )

@@ -280,7 +280,6 @@ func (m *mixed) add(path string, share float64, client caller.Caller) {
 	m.all = append(m.all, p)
 }
 
-// Call implements traffic.Client.
 func (m *mixed) Call(ctx context.Context, call traffic.Call) traffic.Answer {
 	at := rand.New(rand.NewPCG(m.seed^choice, call.Number)).Float64()
 	p := m.all[0]
@@ -298,7 +297,6 @@ func (m *mixed) Call(ctx context.Context, call traffic.Call) traffic.Answer {
 	return a
 }
 
-// Counts implements traffic.Counter.
 func (m *mixed) Counts() (all []traffic.Count) {
 	for _, p := range m.all {
 		all = append(all, traffic.Count{Name: p.name + ", answered", N: p.answered.Load()}, traffic.Count{Name: p.name + ", failed", N: p.failed.Load()})
@@ -306,7 +304,6 @@ func (m *mixed) Counts() (all []traffic.Count) {
 	return all
 }
 
-// Opened implements traffic.Dialer.
 func (m *mixed) Opened() (n int64) {
 	for _, p := range m.all {
 		n += p.Opened()

@@ -122,7 +122,6 @@ func (c *socketCalls) args(number uint64) json.RawMessage {
 	return bytes.ReplaceAll([]byte(c.options.Args), []byte(requestNumber), strconv.AppendUint(nil, number, 10))
 }
 
-// Call makes one call.
 func (c *socketCalls) Call(ctx context.Context, call traffic.Call) traffic.Answer {
 	ctx, cancel := call.Bound(ctx)
 	defer cancel()
@@ -151,7 +150,6 @@ func (c *socketCalls) count(err error) {
 	}
 }
 
-// Opened returns how many connections were opened so far.
 func (c *socketCalls) Opened() (n int64) {
 	for _, s := range c.sockets {
 		n += s.Stats().Connections
@@ -159,7 +157,6 @@ func (c *socketCalls) Opened() (n int64) {
 	return n
 }
 
-// Counts returns the messages so far.
 func (c *socketCalls) Counts() []traffic.Count {
 	var sum client.Stats
 	for _, s := range c.sockets {
@@ -181,7 +178,6 @@ func (c *socketCalls) Counts() []traffic.Count {
 	}
 }
 
-// String says how calls are made.
 func (c *socketCalls) String() string {
 	if len(c.sockets) == 1 {
 		return "one WebSocket, " + c.sockets[0].Protocol()

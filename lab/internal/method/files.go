@@ -19,7 +19,6 @@ import (
 	"github.com/cabrank/cabrank/internal/schema"
 )
 
-// maxFileBytes bounds one .proto file.
 const maxFileBytes = 16 << 20
 
 // Files are .proto files, as the flags of protoc name them.

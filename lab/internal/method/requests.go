@@ -51,7 +51,6 @@ type Requests struct {
 	calls  []call // in turn
 }
 
-// call is the messages of one call.
 type call struct {
 	messages []message
 	ready    [][]byte // nil if there is a placeholder

@@ -61,7 +61,6 @@ func (t *template) faultAt(offset int, form string, args ...any) error {
 	return fmt.Errorf("%s:%d:%d: %s", t.name, line, column, fmt.Sprintf(form, args...))
 }
 
-// readTemplate finds the placeholders of a text.
 func readTemplate(name string, text []byte) (*template, error) {
 	if len(text) > maxTemplateBytes {
 		return nil, fmt.Errorf("%s: has %d bytes, at most %d are allowed", name, len(text), maxTemplateBytes)
@@ -132,7 +131,6 @@ func (d document) notJSON(err error) error {
 	return d.faultAt(len(d.text), "not JSON: it ends in the middle of a value")
 }
 
-// inside returns the holes of a document.
 func (d document) inside() []hole {
 	before := func(h hole, offset int) int { return cmp.Compare(h.begin, offset) }
 	first, _ := slices.BinarySearchFunc(d.holes, d.begin, before)
@@ -176,7 +174,6 @@ type placeholder struct {
 	least, greatest string
 }
 
-// append adds the value for a spot.
 func (p *placeholder) append(dst []byte, at spot) []byte {
 	switch {
 	case p.text != nil:

@@ -140,10 +140,8 @@ func (c *Client) Call(ctx context.Context, call traffic.Call) traffic.Answer {
 	return <-end
 }
 
-// single takes the answer of one call.
 type single chan traffic.Answer
 
-// End has no other call.
 func (s single) End(answer *traffic.Answer) (next traffic.Call, more bool) {
 	s <- *answer
 	return next, false
@@ -178,7 +176,6 @@ func (c *Client) Start(ctx context.Context, tasks []traffic.Task) {
 // connection is the number of that which a call is made on.
 func (c *Client) connection(t traffic.Task) uint64 { return t.Call.Number % uint64(len(c.conns)) }
 
-// clientConn is one connection with its calls.
 type clientConn struct {
 	client *Client
 	number uint32
@@ -236,7 +233,6 @@ func dial(ctx context.Context, target string) (net.Conn, error) {
 	return new(net.Dialer).DialContext(ctx, "tcp", target)
 }
 
-// begin starts calls and sends them with one write.
 func (c *clientConn) begin(tasks []traffic.Task) {
 	if c.h2 == nil {
 		for _, t := range tasks {
@@ -255,7 +251,6 @@ func (c *clientConn) begin(tasks []traffic.Task) {
 	}
 }
 
-// start sends a call if there is a lane for it.
 func (c *clientConn) start(t traffic.Task) error {
 	switch why := c.lost; {
 	case why != nil:
@@ -348,7 +343,6 @@ func (c *clientConn) BatchRead() error {
 	return nil
 }
 
-// Frame checks one frame of an answer.
 func (c *clientConn) Frame(f Frame) error {
 	if f.Type == http2.FrameGoAway {
 		return fmt.Errorf("GOAWAY % x", f.Payload)
@@ -414,7 +408,6 @@ type table struct {
 	used  int
 }
 
-// newTable returns one with room for so many calls at a time.
 func newTable(lanes int) table { return table{slots: make([]*lane, 1<<bits.Len(uint(2*lanes)))} }
 
 func (t *table) slot(stream uint32) **lane {
@@ -444,7 +437,6 @@ func (t *table) put(l *lane) {
 	t.used++
 }
 
-// remove takes out a lane that was put.
 func (t *table) remove(l *lane) {
 	*t.slot(l.stream) = nil
 	t.used--

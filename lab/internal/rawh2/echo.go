@@ -136,7 +136,6 @@ func (b *backend) forget(stream uint32) {
 	delete(b.answered, stream)
 }
 
-// BatchRead has nothing to do.
 func (b *backend) BatchRead() error { return nil }
 
 const (

@@ -5,6 +5,8 @@ import (
 	_ "embed"
 	"html/template"
 	"math"
+
+	"github.com/cabrank/cabrank/lab/internal/goal"
 )
 
 // Chart is lines over one axis, as docs show them: a picture that stands alone.
@@ -53,7 +55,7 @@ func (s Scale) axis() axis {
 		if s.Percent {
 			v *= 100
 		}
-		return count(int64(math.Round(v)))
+		return goal.Count(int64(math.Round(v)))
 	}}
 }
 

@@ -16,6 +16,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/cabrank/cabrank/lab/internal/goal"
 	"github.com/cabrank/cabrank/lab/internal/result"
 )
 
@@ -187,7 +188,7 @@ func figureText(name string, v float64) string {
 	case result.Number:
 	}
 	if v == math.Trunc(v) && name == "connections" {
-		return count(int64(v))
+		return goal.Count(int64(v))
 	}
 	return strconv.FormatFloat(v, 'f', 2, 64)
 }
@@ -206,7 +207,6 @@ func aboutFigure(name string) string {
 	return f.About
 }
 
-// axisName writes the values of a figure at ticks.
 func axisName(name string) func(float64) string {
 	f, _ := result.Known(name)
 	return func(v float64) string {
@@ -289,15 +289,6 @@ func span(d time.Duration) string {
 	return strconv.FormatFloat(d.Seconds(), 'f', 0, 64) + " s"
 }
 
-// count writes a number with commas between the thousands.
-func count(n int64) string {
-	digits := strconv.FormatInt(n, 10)
-	for i := len(digits) - 3; i > 0 && digits[i-1] != '-'; i -= 3 {
-		digits = digits[:i] + "," + digits[i:]
-	}
-	return digits
-}
-
 func calls(n int64) string {
 	return plural(int(n), "call")
 }
@@ -324,7 +315,7 @@ func percent(share float64) string {
 // plainNumber is a number as short as it can be: 0.5, 20, 1,000.
 func plainNumber(v float64) string {
 	if v == math.Trunc(v) {
-		return count(int64(v))
+		return goal.Count(int64(v))
 	}
 	return fmt.Sprintf("%.4g", v)
 }
@@ -333,7 +324,7 @@ func rate(perSecond float64) string {
 	if perSecond < 10 {
 		return fmt.Sprintf("%.2f", perSecond)
 	}
-	return count(int64(perSecond + 0.5))
+	return goal.Count(int64(perSecond + 0.5))
 }
 
 func quantileName(share float64) string {
@@ -344,7 +335,7 @@ func plural(n int, what string) string {
 	if n == 1 {
 		return "1 " + what
 	}
-	return count(int64(n)) + " " + what + "s"
+	return goal.Count(int64(n)) + " " + what + "s"
 }
 
 // finite reports whether a value can be drawn.

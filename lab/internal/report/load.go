@@ -1,9 +1,7 @@
 package report
 
 import (
-	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -48,7 +46,7 @@ func (l Load) Document() Document {
 	if r.Loop == traffic.ClosedLoop {
 		note = "closed loop: not to be set beside an open one"
 	}
-	d.Picture = tailPicture("One call", fmt.Sprintf("of %s due, %s", count(r.Due), note), []armRead{{all: r.Latency(), errors: r.FailedShare()}}, func(string) (Pen, bool) { return accent, false })
+	d.Picture = tailPicture("One call", fmt.Sprintf("of %s due, %s", goal.Count(r.Due), note), []armRead{{all: r.Latency(), errors: r.FailedShare()}}, func(string) (Pen, bool) { return accent, false })
 	over := []*Picture{l.course()}
 	if d.Picture == nil {
 		d.Picture, over = over[0], nil
@@ -122,7 +120,7 @@ func (l Load) losses(lost int64) string {
 		{r.Open.Count(), "had not ended when the grace was over"},
 	} {
 		if part.n > 0 {
-			parts = append(parts, count(part.n)+" "+part.what)
+			parts = append(parts, goal.Count(part.n)+" "+part.what)
 		}
 	}
 	return fmt.Sprintf("%s had no answer, %s of those due: %s.", calls(lost), percent(r.FailedShare()), strings.Join(parts, ", "))
@@ -177,16 +175,16 @@ func (l Load) quantiles() Table {
 		}
 		t.Add(cells...)
 	}
-	row("calls", func(h *latency.Histogram) string { return count(h.Count()) })
+	row("calls", func(h *latency.Histogram) string { return goal.Count(h.Count()) })
 	row("mean", func(h *latency.Histogram) string { return span(h.Mean()) })
 	for _, share := range []float64{0.5, 0.9, 0.95, 0.99, 0.999} {
 		row(quantileName(share), func(h *latency.Histogram) string {
 			q := h.Quantile(share)
 			switch beyond := float64(h.Count()) * (1 - share); {
 			case q.TooFew && beyond < 2: // it would be the longest
-				return "too few, needs " + count(q.Needs)
+				return "too few, needs " + goal.Count(q.Needs)
 			case q.TooFew:
-				return span(h.At(share)) + ", may be chance: needs " + count(q.Needs)
+				return span(h.At(share)) + ", may be chance: needs " + goal.Count(q.Needs)
 			}
 			return span(q.Value)
 		})
@@ -198,7 +196,7 @@ func (l Load) quantiles() Table {
 func (l Load) failures() Table {
 	t := Table{Columns: columnsOf("#calls", "code", "message")}
 	for _, f := range l.Record.Failures {
-		t.Add(count(f.Calls), codes.Code(f.Code).String(), f.Message)
+		t.Add(goal.Count(f.Calls), codes.Code(f.Code).String(), f.Message)
 	}
 	return t
 }
@@ -206,7 +204,7 @@ func (l Load) failures() Table {
 func (l Load) counts() Table {
 	t := Table{Columns: columnsOf("from the first call on", "#number")}
 	for _, c := range l.Record.Counts {
-		t.Add(c.Name, count(c.N))
+		t.Add(c.Name, goal.Count(c.N))
 	}
 	return t
 }
@@ -220,35 +218,28 @@ func (l Load) workers() Table {
 	for _, n := range shares {
 		sum += n
 	}
-	for _, name := range busiest(shares) {
-		t.Add(name, count(shares[name]), percent(float64(shares[name])/float64(sum)))
+	for _, name := range shares.Busiest() {
+		t.Add(name, goal.Count(shares[name]), percent(float64(shares[name])/float64(sum)))
 	}
 	return t
-}
-
-// busiest sorts workers by how many calls they had.
-func busiest(shares traffic.Shares) []string {
-	return slices.SortedFunc(maps.Keys(shares), func(a, b string) int {
-		return cmp.Or(cmp.Compare(shares[b], shares[a]), cmp.Compare(a, b))
-	})
 }
 
 func (l Load) facts() Table {
 	r := l.Record
 	volume := func(v traffic.Volume) string {
-		return fmt.Sprintf("%s messages, %s bytes", count(v.Messages), count(v.Bytes))
+		return fmt.Sprintf("%s messages, %s bytes", goal.Count(v.Messages), goal.Count(v.Bytes))
 	}
 	t := Table{Columns: columnsOf("", ""), PageOnly: true, Rows: [][]string{
 		{"plan", r.Plan},
 		{"began", l.Began.UTC().Format("2006-01-02 15:04:05 UTC")},
 		{"counted", span(r.Counted)},
-		{"warm-up", fmt.Sprintf("%s, %s failed", calls(r.Warmup.Calls), count(r.Warmup.Failed))},
+		{"warm-up", fmt.Sprintf("%s, %s failed", calls(r.Warmup.Calls), goal.Count(r.Warmup.Failed))},
 		{"due", calls(r.Due)},
 		{"answered in the counted part", rate(r.PerSecond()) + " a second"},
 		{"sent", volume(r.Sent)},
 		{"received", volume(r.Received)},
-		{"connections opened", count(r.Opened)},
-		{"most calls under way", count(r.MostUnderWay)},
+		{"connections opened", goal.Count(r.Opened)},
+		{"most calls under way", goal.Count(r.MostUnderWay)},
 	}}
 	if q := r.Lag.Quantile(0.99); r.Lag.Count() > 0 {
 		text := span(q.Value)

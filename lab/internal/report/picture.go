@@ -80,7 +80,6 @@ func penOf(n int) (p Pen, dashed bool) {
 	return pens[n%len(pens)], n >= len(pens)
 }
 
-// line is what one system came to.
 type line struct {
 	Key
 

@@ -155,7 +155,6 @@ func (r Run) drawOrder() []string {
 // pen is how an arm is drawn in all pictures: the arm of the primary claim stands out.
 func (r Run) pen(arm string) (Pen, bool) { return penOf(max(slices.Index(r.drawOrder(), arm), 0)) }
 
-// mostAlone bounds the loads that have bars of their own.
 const mostAlone = 6
 
 // main is the picture of the answer: what happened in the load that decides, if something

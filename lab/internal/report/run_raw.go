@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/cabrank/cabrank/lab/internal/goal"
 	"github.com/cabrank/cabrank/lab/internal/latency"
 	"github.com/cabrank/cabrank/lab/internal/result"
 	"github.com/cabrank/cabrank/lab/internal/traffic"
@@ -23,7 +24,6 @@ const (
 	mostTroubles = 10 // records that could not be read, by name
 )
 
-// rawParts is what a page shows of the raw records.
 type rawParts struct {
 	tails, courses, shares []*Picture
 	strips                 map[string]*Picture // the courses by load
@@ -62,7 +62,6 @@ func (r Run) raw(all cells) rawParts {
 	return parts
 }
 
-// armRead is what was read of the blocks of an arm at a load.
 type armRead struct {
 	arm    string
 	all    *latency.Histogram // of all blocks to look at, if that was asked for
@@ -131,7 +130,7 @@ func tailPicture(what, of string, read []armRead, pen func(string) (Pen, bool)) 
 	x := logarithmic("one call in so many takes longer", 2, most, plainNumber)
 	x.from, x.ticks = 2, slices.DeleteFunc(x.ticks, func(tick float64) bool { return tick < 2 })
 	return Picture{
-		Title: fmt.Sprintf("%s in %s takes longer than %s", what, count(int64(most)), fastAndSlow(read, 1-1/most)),
+		Title: fmt.Sprintf("%s in %s takes longer than %s", what, goal.Count(int64(most)), fastAndSlow(read, 1-1/most)),
 		Note:  fmt.Sprintf("%s, %s; failed ones are not in it", calls(total), of),
 	}.lines(x, figureAxis("p99", "latency", lowest, highest), all)
 }
@@ -164,7 +163,7 @@ type course struct {
 func courseOf(b *result.Block, r *traffic.Record) *course {
 	of := &r.Timeline
 	several := max(1, (len(of.Intervals)+mostMoments-1)/mostMoments)
-	c := &course{block: b, step: time.Duration(several) * of.Step, counted: r.Counted, names: busiest(r.Workers)}
+	c := &course{block: b, step: time.Duration(several) * of.Step, counted: r.Counted, names: r.Workers.Busiest()}
 	c.names = c.names[:min(mostNamed, len(c.names))]
 	slices.Sort(c.names)
 	for from := 0; from < len(of.Intervals); from += several {
@@ -276,7 +275,7 @@ func coursePicture(title, note string, read []armRead) *Picture {
 		longest = max(longest, a.course.counted)
 		rows = append(rows, strip{strings.TrimPrefix(a.arm+": ", ": ") + starred(a.course.fate(), a.marked), a.course.step.Seconds(), a.course.calls})
 	}
-	note += fmt.Sprintf("a full strip is %s calls a second", count(int64(math.Ceil(most))))
+	note += fmt.Sprintf("a full strip is %s calls a second", goal.Count(int64(math.Ceil(most))))
 	return Picture{Title: title, Note: note, Events: read[0].course.events()}.
 		strips(timeAxis(longest), []Key{{Label: "answered", Pen: gray}, {Label: "not answered", Pen: wine}}, most, rows)
 }
@@ -292,7 +291,7 @@ func fewest(read []armRead) string {
 	case lost(best) == lost(worst):
 		return calls(lost(best)) + " failed with each"
 	}
-	return fmt.Sprintf("%s failed with %s, %s with %s", calls(lost(best)), best.arm, count(lost(worst)), worst.arm)
+	return fmt.Sprintf("%s failed with %s, %s with %s", calls(lost(best)), best.arm, goal.Count(lost(worst)), worst.arm)
 }
 
 // shares are the parts of each worker over time; nil where there is but one.

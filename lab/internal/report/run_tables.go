@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/cabrank/cabrank/lab/internal/goal"
 	"github.com/cabrank/cabrank/lab/internal/result"
 )
 
@@ -105,7 +106,7 @@ func (r Run) errorTable(all cells) Table {
 		}
 		row := []string{key.load, key.arm}
 		for _, name := range names {
-			row = append(row, count(sum[name]))
+			row = append(row, goal.Count(sum[name]))
 		}
 		if len(sum) > 0 {
 			t.Add(row...)
@@ -131,7 +132,7 @@ func (r Run) method() Section {
 		{"began", run.Began.UTC().Format("2006-01-02 15:04:05 UTC")},
 		{"took", took(run.Took)},
 		{"rounds", fmt.Sprint(run.Rounds)},
-		{"blocks", count(int64(len(run.Blocks)))},
+		{"blocks", goal.Count(int64(len(run.Blocks)))},
 		{"seed", fmt.Sprint(run.Seed)},
 		{"cabrank", run.Version},
 		{"command", run.Command},

@@ -22,7 +22,6 @@ type verdict struct {
 	refused string
 }
 
-// primaryFirst puts the claim that decides before the others.
 func primaryFirst(claims []result.Claim) []result.Claim {
 	return toFront(claims, func(c result.Claim) bool { return c.Primary })
 }
@@ -64,7 +63,6 @@ func judge(claims []result.Claim, a, b cells, why func(figure string) string) ([
 	return all, nil
 }
 
-// reading takes a figure from a block: as it was measured, or without send lag.
 type reading func(b *result.Block, name string) float64
 
 // compare judges all claims with the figures of both sides as they are read.
@@ -163,7 +161,6 @@ func (v verdict) sentence(where, base, other string, once bool) string {
 // sides says of a verdict where it is from and what is compared with what, base first.
 type sides func(verdict) (where, base, other string)
 
-// mostSentences bounds the verdicts that are told; the table has all.
 const mostSentences = 5
 
 // noneAtAll reports whether there is no verdict, and that can be said once for all.

@@ -16,12 +16,10 @@ type Bar struct {
 	Load   string `json:"load" key:"load,required"`
 	Arm    string `json:"arm" key:"arm,required"`
 	// Over are other arms: what counts is the ratio to the one of them that is lowest in
-	// the round. Without any it is the figure itself.
-	Over []string `json:"over,omitempty" key:"over"`
-	// Less asks for the difference to that arm and not for the ratio.
-	Less bool `json:"less,omitempty" key:"less"`
-	// Most and Least are what is allowed; nil is no bound.
-	Most  *float64 `json:"most,omitempty" key:"most"`
+	// the round, or with Less the difference. Without any it is the figure itself.
+	Over  []string `json:"over,omitempty" key:"over"`
+	Less  bool     `json:"less,omitempty" key:"less"`
+	Most  *float64 `json:"most,omitempty" key:"most"` // what is allowed; nil is no bound
 	Least *float64 `json:"least,omitempty" key:"least"`
 }
 
@@ -44,12 +42,9 @@ type Judgement struct {
 	// figure is known.
 	Values  []float64
 	Verdict BarVerdict
-	// Why is the reason of NOT VALID and "not told".
-	Why string
-	// Lowest are the arms that were compared with, each once.
-	Lowest []string
-	// Marked is how many of the blocks of the arm are marked: bars are judged all the same.
-	Marked int
+	Why     string   // of NOT VALID and "not told"
+	Lowest  []string // the arms that were compared with, each once
+	Marked  int      // blocks of the arm that are marked: bars are judged all the same
 }
 
 // JudgeBars holds the medians over the rounds against the bars of the run. No block is left
@@ -186,13 +181,10 @@ func (j Judgement) number(v float64) string {
 // Highest is the highest rate at which an arm has fewer errors than the limit of the
 // run, among the open loads that were measured.
 type Highest struct {
-	Arm string
-	// Rate is 0 if there are too many errors at the lowest rate already.
-	Rate float64
-	// Top says that it is the highest rate that was judged: there may be higher ones.
-	Top bool
-	// Unjudged says that all blocks are marked: nothing is known.
-	Unjudged bool
+	Arm      string
+	Rate     float64 // 0 if there are too many errors at the lowest rate already
+	Top      bool    // it is the highest rate that was judged: there may be higher ones
+	Unjudged bool    // all blocks are marked: nothing is known
 }
 
 // HighestRates returns it for each arm that was measured at two rates or more; nothing

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
-	"slices"
 	"strings"
 	"time"
 
@@ -29,16 +28,12 @@ const (
 
 // Info describes a figure.
 type Info struct {
-	Name string
-	// Title is what it is called over a column; empty: Name.
-	Title string
+	Name  string
+	Title string // what it is called over a column; empty: Name
 	Unit  Unit
-	// About is what it is, in a few words.
-	About string
-	// Share is that of a quantile: 0.99 of p99, 1 of max; else 0.
-	Share float64
-	// First says that it is of the times to the first message.
-	First bool
+	About string  // what it is, in a few words
+	Share float64 // of a quantile: 0.99 of p99, 1 of max; else 0
+	First bool    // it is of the times to the first message
 }
 
 // All returns the figures that a block may have, in the order in which people read them.
@@ -85,8 +80,7 @@ func Known(name string) (Info, bool) {
 	return Info{}, false
 }
 
-// Tail reports whether a figure is about the slowest few calls: a quick run has no
-// verdict on it.
+// Tail reports whether a figure is about the slowest few calls.
 func (f Info) Tail() bool { return f.Share > 0.5 }
 
 // Answers reports whether a figure is about answered calls and leaves failed ones out: it
@@ -195,20 +189,16 @@ func (b *Block) latencies(r *traffic.Record) {
 // costs are CPU and memory by kind of process.
 func (b *Block) costs(r *traffic.Record) {
 	cpu, held := map[string]time.Duration{}, map[string]int64{}
-	seen := map[string]bool{}
 	for _, p := range b.Processes {
-		seen[p.Kind()] = true
 		cpu[p.Kind()] += p.CPU
 		held[p.Kind()] += p.held()
 	}
-	for kind, name := range map[string]string{"front": "rss_front", "worker": "rss_workers"} {
-		if held[kind] > 0 {
-			b.Figures[name] = float64(held[kind])
-		}
+	if held["worker"] > 0 {
+		b.Figures["rss_workers"] = float64(held["worker"])
 	}
-	cpu["generator"] = max(0, cpu["generator"]-r.Watched) // which no caller would spend
 	for _, p := range b.Processes {
 		if p.Kind() == "front" && held["front"] > 0 {
+			b.Figures["rss_front"] = float64(held["front"])
 			b.Figures["rss_front_grown"] = float64(max(0, p.Grown))
 			b.Figures["rss_connection"] = float64(max(0, p.Grown)) / float64(max(1, r.Opened))
 		}
@@ -217,12 +207,18 @@ func (b *Block) costs(r *traffic.Record) {
 	if answered == 0 {
 		return
 	}
+	var all time.Duration
 	for kind, name := range map[string]string{"generator": "cpu_generator", "worker": "cpu_workers", "front": "cpu_front", "gateway": "cpu_gateway"} {
-		if seen[kind] {
-			b.Figures[name] = cpu[kind].Seconds() / float64(answered)
+		used, seen := cpu[kind]
+		if kind == "generator" {
+			used = max(0, used-r.Watched) // which no caller would spend
 		}
+		if seen {
+			b.Figures[name] = used.Seconds() / float64(answered)
+		}
+		all += used
 	}
-	if all := cpu["generator"] + cpu["gateway"] + cpu["worker"] + cpu["front"]; all > 0 {
+	if all > 0 {
 		b.Figures["cpu_all"] = all.Seconds() / float64(answered)
 	}
 }
@@ -332,9 +328,8 @@ func foremost(intervals []traffic.Interval, n int) map[string]bool {
 			calls[name] += c
 		}
 	}
-	names := slices.SortedFunc(maps.Keys(calls), func(a, b string) int { return cmp.Or(cmp.Compare(calls[b], calls[a]), cmp.Compare(a, b)) })
 	first := map[string]bool{}
-	for _, name := range names[:min(n, len(names))] {
+	for _, name := range calls.Busiest()[:min(n, len(calls))] {
 		first[name] = true
 	}
 	return first

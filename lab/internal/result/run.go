@@ -20,39 +20,29 @@ const Schema = "cabrank.lab.run/1"
 type Run struct {
 	Schema   string `json:"schema"` // Schema
 	Scenario string `json:"scenario"`
-	// About says in a sentence what is measured, Question what it shall answer.
-	About    string `json:"about,omitempty"`
-	Question string `json:"question,omitempty"`
-	// Text is the file of the scenario as it ran, to repeat it.
-	Text string `json:"text"`
-	// Quick says that it was shortened, Cut that somebody ended it early.
-	Quick bool `json:"quick"`
-	Cut   bool `json:"cut"`
-	// Seed draws the order of the arms and the seeds of the rounds.
-	Seed   uint64 `json:"seed"`
-	Rounds int    `json:"rounds"`
-	// Planned is how many blocks there were to be; 0 is not known.
-	Planned int `json:"planned,omitempty"`
-	// Limit asks for the highest rate at which an arm has a smaller share of errors; 0
-	// does not.
-	Limit float64       `json:"limit,omitempty"`
-	Began time.Time     `json:"began"`
-	Took  time.Duration `json:"took_ns"`
-	// Version is that of cabrank, which measured; Command is what was typed.
-	Version string `json:"version"`
-	Command string `json:"command,omitempty"`
-	// Machine is where, Notes what else the reader should know, LeftOut the arms
-	// and loads that were not measured, and why: a sentence each.
-	Machine []string `json:"machine,omitempty"`
-	Notes   []string `json:"notes,omitempty"`
-	LeftOut []string `json:"left_out,omitempty"`
+	About    string `json:"about,omitempty"`    // what is measured, in a sentence
+	Question string `json:"question,omitempty"` // what it shall answer
+	Text     string `json:"text"`               // the file of the scenario as it ran, to repeat it
+	Quick    bool   `json:"quick"`              // it was shortened
+	Cut      bool   `json:"cut"`                // somebody ended it early
+	Seed     uint64 `json:"seed"`               // draws the order of the arms and the seeds of the rounds
+	Rounds   int    `json:"rounds"`
+	Planned  int    `json:"planned,omitempty"` // how many blocks there were to be; 0 is not known
+	// Limit asks for the highest rate at which an arm has a smaller share of errors; 0 does not.
+	Limit   float64       `json:"limit,omitempty"`
+	Began   time.Time     `json:"began"`
+	Took    time.Duration `json:"took_ns"`
+	Version string        `json:"version"`           // of cabrank, which measured
+	Command string        `json:"command,omitempty"` // what was typed
+	Machine []string      `json:"machine,omitempty"` // where: sentences, as the next two
+	Notes   []string      `json:"notes,omitempty"`   // what else the reader should know
+	LeftOut []string      `json:"left_out,omitempty"`
 
-	Arms   []Arm   `json:"arms"`
-	Loads  []Load  `json:"loads"`
-	Claims []Claim `json:"claims"`
-	// Bars have to be held. Columns are the figures to show first; none: the usual ones.
+	Arms    []Arm    `json:"arms"`
+	Loads   []Load   `json:"loads"`
+	Claims  []Claim  `json:"claims"`
 	Bars    []Bar    `json:"bars,omitempty"`
-	Columns []string `json:"columns,omitempty"`
+	Columns []string `json:"columns,omitempty"` // figures to show first; none: the usual ones
 	Blocks  []Block  `json:"blocks"`
 }
 
@@ -65,14 +55,12 @@ type Arm struct {
 // Load is one point of load.
 type Load struct {
 	Name string `json:"name"`
-	// Plan describes it, as traffic.Plan does.
-	Plan string `json:"plan"`
+	Plan string `json:"plan"` // as traffic.Plan describes it
 	// X is its place on an axis, such as a rate or a number of callers, and Unit
 	// what is counted: "calls/s". Loads without a place have no unit.
 	X    float64 `json:"x"`
 	Unit string  `json:"unit,omitempty"`
-	// Open is a loop in which calls start when they are due.
-	Open bool `json:"open"`
+	Open bool    `json:"open"` // calls start when they are due
 }
 
 // Claim is what was asked before measuring: how a figure of one arm compares with that
@@ -86,9 +74,8 @@ type Claim struct {
 	Other string `json:"other" key:"other,required"`
 	// Margin is the change that would not matter, as a share of 1; 0 asks for no
 	// claim of equality.
-	Margin float64 `json:"margin" key:"margin" unit:"%" range:"0%..99%"`
-	// Primary is the one that decides. The others carry a correction.
-	Primary bool `json:"primary"`
+	Margin  float64 `json:"margin" key:"margin" unit:"%" range:"0%..99%"`
+	Primary bool    `json:"primary"` // it decides; the others carry a correction
 }
 
 // LoadNamed returns the load of this name; false if there is none.
@@ -184,36 +171,27 @@ func (b *Block) check(arms, loads map[string]bool) error {
 
 // Block is one run of one arm at one load.
 type Block struct {
-	Arm  string `json:"arm"`
-	Load string `json:"load"`
-	// Round is the pair that it belongs to, from 1 on, and Order its place among
-	// the arms of that round, from 1 on.
-	Round int `json:"round"`
-	Order int `json:"order"`
-	// Seed is that of arrivals and service times: blocks of one round and one load
-	// have the same.
-	Seed  uint64        `json:"seed"`
+	Arm   string        `json:"arm"`
+	Load  string        `json:"load"`
+	Round int           `json:"round"` // the pair that it belongs to, from 1 on
+	Order int           `json:"order"` // its place among the arms of that round, from 1 on
+	Seed  uint64        `json:"seed"`  // of arrivals and service times: the same for all of a round and load
 	Began time.Time     `json:"began"`
-	Took  time.Duration `json:"took_ns"` // of the whole block, starting and stopping included
-	// Raw is the file of the record, relative to run.json.
-	Raw string `json:"raw,omitempty"`
-	// Figures has those that are known, by name; see Known for the names.
+	Took  time.Duration `json:"took_ns"`       // of the whole block, starting and stopping included
+	Raw   string        `json:"raw,omitempty"` // the file of the record, relative to run.json
+	// Figures has those that are known, by name (All), Beyond those that are above every
+	// number: nobody recovered. Silent says that no call was answered: latencies and costs
+	// of a call are then above every number.
 	Figures map[string]float64 `json:"figures"`
-	// Beyond are figures that are above every number: nobody recovered.
-	Beyond []string `json:"beyond,omitempty"`
-	// Silent says that no call was answered: latencies and costs of a call are then
-	// above every number.
-	Silent bool `json:"silent,omitempty"`
+	Beyond  []string           `json:"beyond,omitempty"`
+	Silent  bool               `json:"silent,omitempty"`
 	// Errors counts calls without an answer by the name of the status, such as
 	// "Unavailable", and as "unsent" and "open".
-	Errors map[string]int64 `json:"errors,omitempty"`
-	// Workers counts answers by worker, well or not.
-	Workers   map[string]int64 `json:"workers,omitempty"`
+	Errors    map[string]int64 `json:"errors,omitempty"`
+	Workers   map[string]int64 `json:"workers,omitempty"` // answers by worker, well or not
 	Processes []Process        `json:"processes,omitempty"`
-	// Noise is how many cores others than these processes used, on average.
-	Noise float64 `json:"noise"`
-	// Marks says why the block is not judged. It is kept.
-	Marks []string `json:"marks,omitempty"`
+	Noise     float64          `json:"noise"`           // cores that others than these processes used, on average
+	Marks     []string         `json:"marks,omitempty"` // why the block is not judged; it is kept
 	// Late has the figures of which more than a tenth may be send lag, as they would be without
 	// it. A verdict has to hold for them, too.
 	Late   map[string]float64 `json:"late,omitempty"`
@@ -223,20 +201,14 @@ type Block struct {
 // Process is what one process, with its children, has used while the load ran, its
 // warm-up included.
 type Process struct {
-	// Role is "generator 1", "worker 2", "front", "gateway" or "controller".
-	Role string `json:"role"`
-	PID  int    `json:"pid"`
-	// CPU is user and system time.
-	CPU time.Duration `json:"cpu_ns"`
-	// RSS is what it held at the end, PeakRSS the most, in bytes; 0 if not known.
-	RSS     int64 `json:"rss_bytes"`
-	PeakRSS int64 `json:"peak_rss_bytes,omitempty"`
-	// Grown is how much more it held at the end than when the load began, in bytes; less
-	// than 0 if it gave memory back.
-	Grown int64 `json:"grown_bytes,omitempty"`
-	// Quota is how many cores it may use; 0 for all. Throttled is how often its
-	// quota held it up, ThrottledFor for how long.
-	Quota        float64       `json:"quota_cores,omitempty"`
+	Role    string        `json:"role"` // "generator 1", "worker 2", "front", "gateway" or "controller"
+	PID     int           `json:"pid"`
+	CPU     time.Duration `json:"cpu_ns"`                   // user and system time
+	RSS     int64         `json:"rss_bytes"`                // held at the end; 0 if not known
+	PeakRSS int64         `json:"peak_rss_bytes,omitempty"` // the most; the same
+	Grown   int64         `json:"grown_bytes,omitempty"`    // more at the end than when the load began, or less
+	Quota   float64       `json:"quota_cores,omitempty"`    // cores that it may use; 0 for all
+	// Throttled is how often its quota held it up, ThrottledFor for how long.
 	Throttled    int64         `json:"throttled,omitempty"`
 	ThrottledFor time.Duration `json:"throttled_ns,omitempty"`
 }
@@ -257,10 +229,8 @@ func (p Process) held() int64 {
 
 // Event is something that was done to an arm while the load ran.
 type Event struct {
-	// Did says what: "worker 2 stopped for 1.5 s".
-	Did string `json:"did"`
-	// At is when it began, since the counted part did, and Took how long it went on.
-	At   time.Duration `json:"at_ns"`
+	Did  string        `json:"did"`   // "worker 2 stopped for 1.5 s"
+	At   time.Duration `json:"at_ns"` // since the counted part began
 	Took time.Duration `json:"took_ns,omitempty"`
 	Err  string        `json:"error,omitempty"`
 }

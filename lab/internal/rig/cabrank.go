@@ -122,13 +122,11 @@ func (f *cabrankFront) change(ctx context.Context, backends []string) error {
 	return f.allReady(limited, len(backends))
 }
 
-// roll replaces the workers that it has started.
 func (f *cabrankFront) roll(ctx context.Context) error {
 	_, err := f.ask(ctx, "restart")
 	return err
 }
 
-// ask runs a command that reaches it over its control socket.
 func (f *cabrankFront) ask(ctx context.Context, command string, args ...string) (string, error) {
 	line := append([]string{command, "--control", f.socket}, args...)
 	out, err := exec.CommandContext(ctx, f.rig.spec.Programs.Cabrank, line...).CombinedOutput()
@@ -139,7 +137,6 @@ func (f *cabrankFront) ask(ctx context.Context, command string, args ...string) 
 	return string(out), nil
 }
 
-// cabrankStatus is what is read of `cabrank status --json`.
 type cabrankStatus struct {
 	Ready   int `json:"ready"`
 	Workers []struct {

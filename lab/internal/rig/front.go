@@ -34,7 +34,6 @@ type front interface {
 	stop()
 }
 
-// newFront returns what stands before the workers of an arm, not started.
 func newFront(r *Rig) front {
 	b := base{rig: r}
 	switch kind := r.spec.Front.Kind; kind {
@@ -93,7 +92,6 @@ func (f *noFront) change(context.Context, []string) error {
 	return fmt.Errorf("without a front nobody is told of workers that come and go")
 }
 
-// serviceName is the name that stands for all workers.
 const serviceName = "workers.lab"
 
 // nameFront is a name server, as a cluster has for a Service without an address.

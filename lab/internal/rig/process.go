@@ -40,7 +40,6 @@ func (r *Rig) process(role, name, group string, cores float64, program testbed.P
 	return p, err
 }
 
-// begin starts it and waits until it answers at an address.
 func (p *process) begin(ctx context.Context, how, addr string) error {
 	if err := p.start(); err != nil {
 		return err
@@ -48,7 +47,6 @@ func (p *process) begin(ctx context.Context, how, addr string) error {
 	return p.ready(ctx, how, addr)
 }
 
-// start starts it, again if it has ended.
 func (p *process) start() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -134,7 +132,6 @@ func ask(ctx context.Context, how, addr string) error {
 	return nil
 }
 
-// ready waits until the process answers at an address.
 func (p *process) ready(ctx context.Context, how, addr string) error {
 	ask := ask
 	if p.pods != nil {

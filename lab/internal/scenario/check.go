@@ -29,10 +29,8 @@ func (s *Scenario) Check(n strictyaml.Node) {
 		n.Fault("name", fmt.Sprintf("%.60q is not one word", s.Name), "one word of small letters, digits and hyphens")
 	}
 	checkMethod(n, s.Method)
-	for _, pair := range s.Metadata {
-		if name, _, ok := strings.Cut(pair, ":"); !ok || strings.TrimSpace(name) == "" {
-			n.Fault("metadata", fmt.Sprintf("%.80q has no name", pair), "name:value")
-		}
+	if _, err := caller.ParseMetadata(s.Metadata); err != nil {
+		n.Fault("metadata", err.Error(), "")
 	}
 	for _, key := range []string{"method", "data", "messages", "proto", "import_path", "metadata", "worker_key"} {
 		if s.HTTP.Path != "" && n.Get(key).Given() {
@@ -302,11 +300,6 @@ func (s *Scenario) checkBars(n strictyaml.Node) {
 			}
 		}
 	}
-}
-
-// keepBars leaves out the bars on what is not in the scenario any more.
-func (s *Scenario) keepBars() {
-	s.Bars = slices.DeleteFunc(slices.Clone(s.Bars), func(b result.Bar) bool { return s.Load(b.Load) == nil || s.Arm(b.Arm) == nil })
 }
 
 // checkRaw holds a load against its arms with raw clients.

@@ -12,10 +12,8 @@ import (
 
 // Load is one point of load.
 type Load struct {
-	// Name tells it from the others: "500/s" if the file does not say.
-	Name string `key:"name"`
-	// About says in a line what it is for.
-	About string `key:"about"`
+	Name  string `key:"name"`  // tells it from the others: "500/s" if the file does not say
+	About string `key:"about"` // what it is for, in a line
 	// Method, Data and Messages are as those of the scenario; empty: they are those.
 	Method   string `key:"method"`
 	Data     string `key:"data"`
@@ -28,17 +26,12 @@ type Load struct {
 	Every  time.Duration `key:"every" range:"0s..24h"`
 	// Takes is about how long a load with a given number of calls takes: its Duration
 	// is the longest that it may take.
-	Takes time.Duration
-	// Rounds is how many blocks each arm has at it; 0 is as many as the scenario says.
-	Rounds int `key:"rounds" range:"1..1000"`
-	// Workers replaces the number of workers of each arm; 0 leaves it.
-	Workers int `key:"workers" range:"1..100"`
-	// Processes is how many generators there are at least; 0 leaves it to the arms.
-	Processes int `key:"processes" range:"1..64"`
-	// Arms are the names of those that run at this load; all if there are none.
-	Arms []string `key:"arms"`
-	// Events are what happens meanwhile, in the order of time.
-	Events []Event `key:"events"`
+	Takes     time.Duration
+	Rounds    int      `key:"rounds" range:"1..1000"`  // blocks of each arm; 0: as many as the scenario says
+	Workers   int      `key:"workers" range:"1..100"`  // in place of those of each arm; 0 leaves it
+	Processes int      `key:"processes" range:"1..64"` // generators, at least; 0 leaves it to the arms
+	Arms      []string `key:"arms"`                    // those that run at this load; none: all
+	Events    []Event  `key:"events"`                  // what happens meanwhile, in the order of time
 }
 
 // Do is what happens.
@@ -57,19 +50,15 @@ const (
 
 // Event is a disturbance.
 type Event struct {
-	// At is when, since the counted part began.
-	At time.Duration `key:"at" range:"0s..24h"`
-	Do Do            `key:"do,required" oneof:"stop|kill|slow|add|remove|roll|burst"`
-	// Worker is whom it meets, 1 for the first; 0 is all of them.
-	Worker int `key:"worker" range:"1..100" word:"all=0"`
-	// For is how long; for stop, slow and burst.
-	For time.Duration `key:"for" range:"0s..24h"`
+	At     time.Duration `key:"at" range:"0s..24h"` // since the counted part began
+	Do     Do            `key:"do,required" oneof:"stop|kill|slow|add|remove|roll|burst"`
+	Worker int           `key:"worker" range:"1..100" word:"all=0"` // whom it meets, 1 for the first; 0 is all
+	For    time.Duration `key:"for" range:"0s..24h"`                // for stop, slow and burst
 	// By and Times are how much slower workers of the program "worker" are: a call takes
 	// its time, By longer, Times as long. 0 and 1 leave it as it was.
 	By    time.Duration `key:"by" range:"0s..24h"`
 	Times float64       `key:"times" range:"1..10000"`
-	// More is what a burst adds: calls per second, or callers.
-	More float64 `key:"more" range:"0..1000000"`
+	More  float64       `key:"more" range:"0..1000000"` // what a burst adds: calls per second, or callers
 }
 
 // String says what it does: "worker-2 stopped for 1.5s".

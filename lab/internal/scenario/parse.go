@@ -209,7 +209,6 @@ type product time.Duration
 // longest is how long anything may take.
 const longest = 24 * time.Hour
 
-// UnmarshalText reads a product.
 func (p *product) UnmarshalText(text []byte) error {
 	times, each, found := strings.Cut(string(text), "x")
 	if !found {

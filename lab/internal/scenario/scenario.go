@@ -18,62 +18,44 @@ import (
 // Shape: made by Parse and by Quick; nothing is missing, and every name that it uses is
 // one of its own.
 type Scenario struct {
-	// Name is one word; About says in a line what it is, Question what it answers.
-	Name     string `key:"name,required"`
-	About    string `key:"about"`
-	Question string `key:"question"`
-	// Text is the file.
-	Text string
-	// Method is package.Service/Method, Data its requests (package method).
-	Method string `key:"method"`
-	Data   string `key:"data"`
-	// HTTP is what callers ask a gateway for, in place of Method and Data.
-	HTTP HTTP `key:"http"`
-	// Messages is how many messages callers send in each call of a stream; 0 for as
-	// many as Data lists.
-	Messages int `key:"messages" range:"0..100000"`
-	// Proto are .proto files that describe the method, in place of reflection; Imports
-	// are the folders in which they are looked up.
-	Proto   []string `key:"proto"`
-	Imports []string `key:"import_path"`
-	// Metadata is sent with each call, as name:value.
-	Metadata []string `key:"metadata"`
+	Name     string `key:"name,required"` // one word
+	About    string `key:"about"`         // what it is, in a line
+	Question string `key:"question"`      // what it answers
+	Text     string // the file
+
+	Method   string   `key:"method"`                     // package.Service/Method
+	Data     string   `key:"data"`                       // its requests (package method)
+	HTTP     HTTP     `key:"http"`                       // what callers ask a gateway for, in place of both
+	Messages int      `key:"messages" range:"0..100000"` // in each call of a stream; 0 for as many as Data lists
+	Proto    []string `key:"proto"`                      // files that describe the method, in place of reflection
+	Imports  []string `key:"import_path"`                // folders in which they are looked up
+	Metadata []string `key:"metadata"`                   // name:value, sent with each call
 	// WorkerKey is the header or trailer that names who has answered.
-	WorkerKey string `key:"worker_key"`
-	// Seed draws arrivals, requests and the order of the arms.
-	Seed uint64 `key:"seed"`
-	// Rounds is how many blocks each arm has at each load that does not say otherwise.
-	Rounds int `key:"rounds" range:"1..1000"`
+	WorkerKey string        `key:"worker_key"`
+	Seed      uint64        `key:"seed"`                   // draws arrivals, requests and the order of the arms
+	Rounds    int           `key:"rounds" range:"1..1000"` // at each load that does not say otherwise
+	Pause     time.Duration `key:"pause" range:"0s..24h"`  // between two blocks
 	// Limit asks for the highest rate at which each arm has a smaller share of errors; 0
 	// does not.
 	Limit float64 `key:"limit" unit:"%" range:"0%..99%"`
-	// Pause is how long nothing happens between two blocks.
-	Pause time.Duration `key:"pause" range:"0s..24h"`
-	// Arms and Loads are in the order of the file.
-	Arms  []Arm
+
+	Arms  []Arm // in the order of the file, as the loads
 	Loads []Load
 	// Primary decides; nil if nothing is claimed. Secondary are corrected for their
-	// number.
+	// number. Bars have to be held; a run that misses one fails.
 	Primary   *result.Claim
 	Secondary []result.Claim
-	// Bars have to be held; a run that misses one fails.
-	Bars []result.Bar `key:"bars" items:"0..100"`
-	// Columns are the figures of the table for a terminal; none: those that people look
-	// at first.
-	Columns []string `key:"columns"`
-	// IsQuick says that this is a short form.
-	IsQuick bool
+	Bars      []result.Bar `key:"bars" items:"0..100"`
+	Columns   []string     `key:"columns"` // of the table for a terminal; none: the usual ones
+	IsQuick   bool         // this is a short form
 
 	quick *Scenario
 }
 
 // HTTP is what callers ask a gateway for.
 type HTTP struct {
-	// Path is what is asked for, with its query: see caller.Gateway. It is empty
-	// if calls are gRPC.
-	Path string `key:"path,alone"`
-	// Ready is answered with 200 when the gateway can work.
-	Ready string `key:"ready"`
+	Path  string `key:"path,alone"` // with its query: see caller.Gateway; empty if calls are gRPC
+	Ready string `key:"ready"`      // is answered with 200 when the gateway can work
 }
 
 // Claims returns all claims, the primary one first.
@@ -86,19 +68,18 @@ func (s *Scenario) Claims() []result.Claim {
 
 // Arm returns the arm of a name, or nil.
 func (s *Scenario) Arm(name string) *Arm {
-	for i := range s.Arms {
-		if s.Arms[i].Name == name {
-			return &s.Arms[i]
-		}
-	}
-	return nil
+	return find(s.Arms, func(a *Arm) bool { return a.Name == name })
 }
 
 // Load returns the load of a name, or nil.
 func (s *Scenario) Load(name string) *Load {
-	for i := range s.Loads {
-		if s.Loads[i].Name == name {
-			return &s.Loads[i]
+	return find(s.Loads, func(l *Load) bool { return l.Name == name })
+}
+
+func find[T any](all []T, is func(*T) bool) *T {
+	for i := range all {
+		if is(&all[i]) {
+			return &all[i]
 		}
 	}
 	return nil
@@ -180,9 +161,6 @@ func (s *Scenario) Quick() *Scenario {
 	return &quick
 }
 
-// has reports whether all that a claim names is there.
-func (s *Scenario) has(c result.Claim) bool { return s.checkClaim(c) == nil }
-
 // Only returns the scenario with some of its arms. Loads at which none of them runs, and
 // claims on others, are left out.
 //
@@ -210,11 +188,11 @@ func (s *Scenario) Only(arms []string) (*Scenario, error) {
 	if len(less.Loads) == 0 {
 		return nil, fmt.Errorf("%s: there is no load for it", strings.Join(arms, ", "))
 	}
-	less.Secondary = slices.DeleteFunc(slices.Clone(s.Secondary), func(c result.Claim) bool { return !less.has(c) })
-	if s.Primary != nil && !less.has(*s.Primary) {
+	less.Secondary = slices.DeleteFunc(slices.Clone(s.Secondary), func(c result.Claim) bool { return less.checkClaim(c) != nil })
+	if s.Primary != nil && less.checkClaim(*s.Primary) != nil {
 		less.Primary = nil
 	}
-	less.keepBars()
+	less.Bars = slices.DeleteFunc(slices.Clone(s.Bars), func(b result.Bar) bool { return less.Load(b.Load) == nil || less.Arm(b.Arm) == nil })
 	return &less, nil
 }
 
@@ -223,10 +201,8 @@ const examples = "{examples}"
 
 // Places are what a file cannot know.
 type Places struct {
-	// Examples is the folder for {examples}: programs that come with the lab.
-	Examples string
-	// Cabrank is the program for {cabrank}: this one.
-	Cabrank string
+	Examples string // the folder for {examples}: programs that come with the lab
+	Cabrank  string // the program for {cabrank}
 }
 
 // NeedsExamples reports whether {examples} stands anywhere in the file.
@@ -339,22 +315,16 @@ type Workers struct {
 	Dir     string   `key:"dir"`
 	// Try is a command that succeeds where Command can run, and Install says what to do
 	// where it does not; both are empty if nothing is to be tried.
-	Try     []string `key:"try" split:" "`
-	Install string   `key:"install"`
-	// Count is how many there are when a block begins.
-	Count int `key:"count,alone" range:"1..100"`
-	// Port is where the first one listens, the others behind it; 0 is one that is free.
-	Port int `key:"port" range:"0..65000"`
-	// Slots is how many calls each runs at a time, Full what it does with more.
-	Slots int  `key:"slots" range:"0..1000000"`
-	Full  Full `key:"full" oneof:"queue|keep|refuse|unlimited"`
-	// CPU is the quota of each in cores, before it is scaled to the machine; 0 is none.
-	CPU float64 `key:"cpu" range:"0..1000"`
-	Env Environ `key:"env"`
-	// Cores are those that all of them run on, as taskset counts; empty: all.
-	Cores string `key:"cores"`
-	// MaxAge is how old connections get before the worker ends them; 0 is no limit.
-	MaxAge time.Duration `key:"max_age" range:"0s..24h"`
+	Try     []string      `key:"try" split:" "`
+	Install string        `key:"install"`
+	Count   int           `key:"count,alone" range:"1..100"`               // when a block begins
+	Port    int           `key:"port" range:"0..65000"`                    // of the first, the others behind it; 0: one that is free
+	Slots   int           `key:"slots" range:"0..1000000"`                 // calls that each runs at a time
+	Full    Full          `key:"full" oneof:"queue|keep|refuse|unlimited"` // what it does with more
+	CPU     float64       `key:"cpu" range:"0..1000"`                      // cores of each, before scaling to the machine; 0: no quota
+	Env     Environ       `key:"env"`
+	Cores   string        `key:"cores"`                   // those that all of them run on, as taskset counts; empty: all
+	MaxAge  time.Duration `key:"max_age" range:"0s..24h"` // of connections, which the worker then ends; 0: no limit
 }
 
 // FrontKind is what stands between clients and workers.
@@ -388,27 +358,20 @@ type Front struct {
 	Kind FrontKind `key:"kind,alone" oneof:"none|dns|dnat|cabrank|haproxy-tcp|haproxy|envoy|envoy-web|nginx|nghttpx|simulated"`
 	// Policy is how it chooses a worker, in its own words, such as LEAST_REQUEST;
 	// empty is its default.
-	Policy string `key:"policy"`
-	// Flags are added to the command line of cabrank, Env to its environment.
-	Flags []string `key:"flags" split:" "`
-	Env   Environ  `key:"env"`
-	// Starts says that cabrank starts the workers, in place of being told where they
-	// are.
-	Starts bool `key:"starts"`
-	// CPU is its quota in cores, before it is scaled; 0 is none.
-	CPU float64 `key:"cpu" range:"0..1000"`
+	Policy string   `key:"policy"`
+	Flags  []string `key:"flags" split:" "`     // added to the command line of cabrank
+	Env    Environ  `key:"env"`                 // added to its environment
+	Starts bool     `key:"starts"`              // cabrank starts the workers, in place of being told of them
+	CPU    float64  `key:"cpu" range:"0..1000"` // cores, before scaling; 0: no quota
 	// TLS is who ends that of raw clients: the front itself, or a HAProxy before it, which
 	// counts as a part of it; empty: they have none.
-	TLS string `key:"tls" oneof:"itself|haproxy"`
-	// TTL is that of the records of the name server, in whole seconds.
-	TTL time.Duration `key:"ttl" range:"0s..24h"`
-	// Cores are those that it runs on, as taskset counts; empty: all.
-	Cores string `key:"cores"`
+	TLS   string        `key:"tls" oneof:"itself|haproxy"`
+	TTL   time.Duration `key:"ttl" range:"0s..24h"` // of the records of the name server, in whole seconds
+	Cores string        `key:"cores"`               // as those of workers
 }
 
 // Client is how calls get out.
 type Client struct {
-	// Connections is how calls share them.
 	Connections caller.Strategy `key:"connections,alone"`
 	// Processes is how many generators there are; more are used where descriptors
 	// ask for it.
@@ -417,11 +380,9 @@ type Client struct {
 	DNSInterval time.Duration `key:"dns_interval" range:"0s..24h"`
 	// Raw says that calls are made at the least cost; the data of the load says how many
 	// connections there are: package rawh2.
-	Raw bool `key:"raw"`
-	// Cores are those that generators run on, as taskset counts; empty: all.
-	Cores string `key:"cores"`
-	// Way is how calls are written.
-	Way caller.Way `key:",inline"`
+	Raw   bool       `key:"raw"`
+	Cores string     `key:"cores"`   // those that generators run on, as taskset counts; empty: all
+	Way   caller.Way `key:",inline"` // how calls are written
 }
 
 // Gateway is a program that makes the gRPC calls for callers who speak HTTP to it. It is
@@ -429,9 +390,8 @@ type Client struct {
 type Gateway struct {
 	// Command runs, in Dir: words with {target} in them, which is what it has to call,
 	// and {addr}, {host} and {port}, where it has to listen. PORT is in its environment.
-	// It is empty if there is none.
+	// It is empty if there is none. Env has the same words in it.
 	Command []string `key:"command" split:" "`
 	Dir     string   `key:"dir"`
-	// Env has the same words in it.
-	Env Environ `key:"env"`
+	Env     Environ  `key:"env"`
 }

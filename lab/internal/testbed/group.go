@@ -297,7 +297,6 @@ type files interface {
 	rmdir(dir string) error
 }
 
-// machine is the file system of this machine.
 type machine struct{}
 
 func (machine) read(name string) (string, error) {

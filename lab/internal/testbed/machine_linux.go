@@ -36,7 +36,6 @@ func ServePods(in io.ReadCloser, out io.WriteCloser, ask func(ctx context.Contex
 	return nil
 }
 
-// holder answers.
 type holder struct {
 	ask    func(ctx context.Context, how, addr string) error
 	broken error // why there is no network

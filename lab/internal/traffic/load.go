@@ -202,19 +202,15 @@ func (l *Load) enter() {
 
 // Live is how a load goes.
 type Live struct {
-	// Elapsed is the time since it began, Length that for which calls start.
-	Elapsed, Length time.Duration
-	// Warmup is true until the counted part begins.
-	Warmup bool
-	// Answered, Failed and Unsent are calls of the counted part so far.
-	Answered, Failed, Unsent int64
-	// UnderWay are calls that were sent and have not ended.
-	UnderWay int64
-	// PerSecond is how many answers came in each second of the last whole
-	// interval of the timeline; 0 before there is one.
+	Elapsed, Length time.Duration // since it began; for which calls start
+	Warmup          bool          // until the counted part begins
+	// Answered, Failed and Unsent are calls of the counted part so far; UnderWay were sent
+	// and have not ended.
+	Answered, Failed, Unsent, UnderWay int64
+	// PerSecond is how many answers came in each second of the last whole interval of the
+	// timeline, P50 and P99 their latencies; 0 before there is one.
 	PerSecond float64
-	// P50 and P99 are those of the answers that came in it.
-	P50, P99 time.Duration
+	P50, P99  time.Duration
 }
 
 // Live returns how the load goes. It is meant to be called about once a second; it
@@ -282,8 +278,7 @@ type Client interface {
 
 // Dialer is a Client that counts its connections.
 type Dialer interface {
-	// Opened returns how many connections were opened so far. It may be called
-	// at any time.
+	// Opened returns how many were opened so far. It may be called at any time.
 	Opened() int64
 }
 
@@ -307,9 +302,8 @@ type Call struct {
 	Number uint64
 	// Due is when the call was to start. It lies a little in the past, or more
 	// when the generator is late.
-	Due time.Time
-	// Deadline is when the caller gives up; zero means never.
-	Deadline time.Time
+	Due      time.Time
+	Deadline time.Time // when the caller gives up; zero means never
 }
 
 // Bound returns a context of the call, which ends at its deadline.
@@ -322,12 +316,9 @@ func (c Call) Bound(ctx context.Context) (context.Context, context.CancelFunc) {
 
 // Answer is how a call ended.
 type Answer struct {
-	// Code is the status of gRPC, 0 for OK.
-	Code uint32
-	// Message is the text of a failure.
-	Message string
-	// Worker names who has answered; empty if that is not known.
-	Worker string
+	Code    uint32 // the status of gRPC, 0 for OK
+	Message string // the text of a failure
+	Worker  string // who has answered; empty if that is not known
 	// Workers counts answers by worker where one call stands for several; Worker is
 	// empty then.
 	Workers Shares

@@ -71,7 +71,6 @@ func (p *pacer) run(ctx context.Context) (time.Duration, error) {
 	}
 }
 
-// start hands out one call.
 func (p *pacer) start(a Arrival) {
 	plan := &p.load.plan
 	if p.load.under.Load() >= int64(plan.Most) {
@@ -158,7 +157,6 @@ const mostTasks = 64
 // paced is a call of an open loop that a Driver makes; it is used again.
 type paced struct{ flight }
 
-// End records the call.
 func (p *paced) End(answer *Answer) (next Call, more bool) {
 	load := p.load
 	p.end(answer, load.endOf(answer, 0))
@@ -232,12 +230,9 @@ const grid = 100 * time.Microsecond
 
 // Arrival is a call of an open loop that is to come.
 type Arrival struct {
-	// Number is that of the call, as in Call.
-	Number uint64
-	// Due is when it is to start, since the start of the load: a multiple of grid.
-	Due time.Duration
-	// Counted is false in the warm-up.
-	Counted bool
+	Number  uint64        // as in Call
+	Due     time.Duration // since the start of the load: a multiple of grid
+	Counted bool          // not of the warm-up
 }
 
 // schedule draws the arrivals of an open loop one after the other, in order. It is
@@ -274,7 +269,6 @@ func newSchedule(p Plan) *schedule {
 	return s
 }
 
-// enter begins one of the two parts.
 func (s *schedule) enter(p Profile, stream uint64) {
 	s.rest, s.gone, s.next = p, 0, 0
 	if s.plan.Poisson {

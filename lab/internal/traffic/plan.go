@@ -22,18 +22,14 @@ const (
 
 // Options are a load as people ask for it. One of Rate, Callers and Stages is given.
 type Options struct {
-	// Rate is that of an open loop: see ParseRate.
-	Rate string
+	Rate string // of an open loop: see ParseRate
 	// Arrivals is how the calls of an open loop are spread: "constant" (the
 	// default, as in k6, vegeta, ghz and wrk2) or "poisson", as from many callers
 	// who do not know each other.
-	Arrivals string `key:"arrivals" oneof:"constant|poisson"`
-	// Callers is the number of callers of a closed loop.
-	Callers int
-	// Stages is the number of callers over time: see ParseStages.
-	Stages string `key:"stages"`
-	// Think is how long a caller of a closed loop pauses between two calls.
-	Think time.Duration `key:"think" range:"0s..24h"`
+	Arrivals string        `key:"arrivals" oneof:"constant|poisson"`
+	Callers  int           // of a closed loop
+	Stages   string        `key:"stages"`                // callers over time: see ParseStages
+	Think    time.Duration `key:"think" range:"0s..24h"` // of a caller between two calls
 	// RetryAtOnce leaves out the pause behind a call that failed: the caller calls
 	// again at once, as a new call.
 	RetryAtOnce bool `key:"retry_at_once"`
@@ -47,33 +43,27 @@ type Options struct {
 	// Warmup comes before it and is not counted: the first level of the plan, but
 	// at least one caller, or one call per second.
 	Warmup time.Duration `key:"warmup" range:"0s..24h"`
-	// Timeout is how long after its intended start a call has its deadline; 0 for
-	// none.
+	// Timeout is how long after its intended start a call has its deadline; 0 for none.
 	Timeout time.Duration `key:"timeout" range:"0s..24h"`
-	// Grace is how long calls may take behind the end; 0 means DefaultGrace.
-	Grace time.Duration `key:"grace" range:"0s..24h"`
-	// Most is the most calls under way in an open loop; 0 means DefaultMost.
-	Most int `key:"max_in_flight" range:"1..1000000"`
-	// Seed draws the arrivals: the same seed, the same arrivals.
-	Seed uint64
+	Grace   time.Duration `key:"grace" range:"0s..24h"`            // see DefaultGrace, which 0 means
+	Most    int           `key:"max_in_flight" range:"1..1000000"` // under way in an open loop; 0 means DefaultMost
+	Seed    uint64        // draws the arrivals: the same seed, the same arrivals
 }
 
 // Plan is a load that can run. It is made by Options.Plan and not changed, but for
 // Part and Parts.
 type Plan struct {
-	// Rate is calls per second over time. Empty for a closed loop.
-	Rate Profile
-	// Poisson draws the arrivals; otherwise they are evenly spread.
-	Poisson bool
-	// Callers is the number of callers over time. Empty for an open loop.
-	Callers Profile
-	// Think, RetryAtOnce, Warmup, Timeout, Grace, Most and Seed are those of Options.
+	Rate    Profile // calls per second over time; empty for a closed loop
+	Poisson bool    // arrivals are drawn; otherwise they are evenly spread
+	Callers Profile // over time; empty for an open loop
+
+	// These are those of Options.
 	Think, Warmup, Timeout, Grace time.Duration
 	RetryAtOnce                   bool
 	Most                          int
 	Seed                          uint64
-	// Calls is how many calls a closed loop makes in all; 0 is as many as there is time for.
-	Calls int
+
+	Calls int // that a closed loop makes in all; 0 is as many as there is time for
 	// Part of Parts, from 0 on, is what this process does of a plan that several
 	// share; Parts is 0 or 1 for the whole. The parts together make the calls
 	// of the plan at its moments, each with its number.

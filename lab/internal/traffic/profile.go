@@ -247,7 +247,6 @@ func parsePieces(text string, level func(string) (Piece, error)) (p Profile, err
 	return p, nil
 }
 
-// parseLevel reads a number of calls by the second.
 func parseLevel(text string) (float64, error) {
 	n, err := strconv.ParseFloat(strings.TrimSuffix(text, "/s"), 64)
 	if err != nil || math.IsNaN(n) || n < 0 || n > MostRate {

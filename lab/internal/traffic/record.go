@@ -4,9 +4,9 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
-	"sort"
 	"time"
 
 	"github.com/cabrank/cabrank/lab/internal/latency"
@@ -31,67 +31,48 @@ type Record struct {
 	// Loop labels the record: those of a closed loop are not ranked against those of an
 	// open one. It waits for answers: while a service is slow it asks less, so that its
 	// latencies leave out what the callers of an open loop would have waited.
-	Loop Loop `json:"loop"`
-	// Plan describes the load.
-	Plan string `json:"plan"`
-	// Counted is the length of the counted part, shorter than planned if Cut.
-	Counted time.Duration `json:"counted_ns"`
-	// Cut says that somebody ended the run early.
-	Cut bool `json:"cut_short"`
+	Loop    Loop          `json:"loop"`
+	Plan    string        `json:"plan"`           // describes the load
+	Counted time.Duration `json:"counted_ns"`     // of the counted part, shorter than planned if Cut
+	Cut     bool          `json:"cut_short"`      // somebody ended the run early
+	Work    int64         `json:"work,omitempty"` // calls that there were to make; 0 if their number was not given
 
-	// Work is how many calls there were to make; 0 if their number was not given.
-	Work int64 `json:"work,omitempty"`
-
-	// Due is how many calls were to start.
-	Due int64 `json:"due"`
+	Due int64 `json:"due"` // calls that were to start
 	// Calls are those that ended, with their latency from the intended start (in
 	// a closed loop: from the start).
-	Calls *latency.Calls `json:"calls"`
-	// Unsent are those that could not be sent.
-	Unsent Unsent `json:"unsent"`
-	// Open has the ages of those that had not ended when the grace was over.
-	Open *latency.Histogram `json:"open"`
-	// Failures are the failed ones by code and text.
-	Failures []Failure `json:"failures"`
-	// First is how long the first message of a stream took, from the intended
-	// start.
-	First *latency.Histogram `json:"first_message"`
+	Calls    *latency.Calls     `json:"calls"`
+	Unsent   Unsent             `json:"unsent"`
+	Open     *latency.Histogram `json:"open"` // ages of those that had not ended when the grace was over
+	Failures []Failure          `json:"failures"`
+	First    *latency.Histogram `json:"first_message"` // how long that of a stream took, from the intended start
 	// Lag is how late calls were sent by the generator itself, in an open loop; a
 	// call that was too late to be sent counts with its age.
 	Lag *latency.Histogram `json:"send_lag"`
-
 	// Watched is the CPU with which the generator looked at the clock, warm-up included, to
 	// send calls at their moments.
 	Watched time.Duration `json:"watched_ns,omitempty"`
 
 	// Came is how many answers came in the counted part, whenever their calls were
 	// due: the throughput.
-	Came int64 `json:"came"`
-	// Sent and Received are the messages of Calls and Open.
-	Sent     Volume `json:"sent"`
+	Came     int64  `json:"came"`
+	Sent     Volume `json:"sent"` // messages of Calls and Open
 	Received Volume `json:"received"`
-	// Workers is who has answered.
-	Workers Shares `json:"workers"`
-	// Opened is how many connections the client opened, warm-up included.
-	Opened int64 `json:"connections_opened"`
+	Workers  Shares `json:"workers"`
+	Opened   int64  `json:"connections_opened"` // by the client, warm-up included
 	// Counts is what the client has counted from the start of the run to its end,
 	// warm-up included, if it is a Counter.
 	Counts []Count `json:"counts,omitempty"`
 	// MostUnderWay is the highest number of calls that were under way at a time;
 	// of merged records, the sum.
-	MostUnderWay int64 `json:"most_under_way"`
-	// Warmup is what came before.
-	Warmup Warmup `json:"warmup"`
-	// Timeline is the course of the run.
-	Timeline Timeline `json:"timeline"`
+	MostUnderWay int64    `json:"most_under_way"`
+	Warmup       Warmup   `json:"warmup"`
+	Timeline     Timeline `json:"timeline"`
 }
 
 // Unsent counts calls of an open loop that could not be sent.
 type Unsent struct {
-	// Full is how many found Plan.Most calls under way.
-	Full int64 `json:"full"`
-	// Late is how many had passed their deadline before they could be sent.
-	Late int64 `json:"late"`
+	Full int64 `json:"full"` // found Plan.Most calls under way
+	Late int64 `json:"late"` // had passed their deadline before they could be sent
 	// Ages is how old they were at their deadline, or at the end of the run if
 	// they had none: a caller would have waited at least so long.
 	Ages *latency.Histogram `json:"ages"`
@@ -241,12 +222,8 @@ func (r *Record) check() error {
 }
 
 const (
-	// mostTexts is how many texts of failures are told apart. Texts may hold
-	// addresses and numbers, so that each may be new.
-	mostTexts = 20
-	// mostText is how many bytes of a text are kept.
-	mostText = 200
-	// otherTexts stands for those above mostTexts.
+	mostTexts  = 20  // of failures are told apart: they may hold addresses and numbers
+	mostText   = 200 // bytes of a text are kept
 	otherTexts = "(other messages)"
 )
 
@@ -278,9 +255,8 @@ func (f failures) list() []Failure {
 		key.Calls = calls
 		all = append(all, key)
 	}
-	sort.Slice(all, func(i, j int) bool {
-		a, b := &all[i], &all[j]
-		return cmp.Or(cmp.Compare(b.Calls, a.Calls), cmp.Compare(a.Code, b.Code), cmp.Compare(a.Message, b.Message)) < 0
+	slices.SortFunc(all, func(a, b Failure) int {
+		return cmp.Or(cmp.Compare(b.Calls, a.Calls), cmp.Compare(a.Code, b.Code), cmp.Compare(a.Message, b.Message))
 	})
 	return all
 }
@@ -295,16 +271,10 @@ func collect(all []Failure) failures {
 }
 
 const (
-	// mostWorkers is how many workers are told apart. Their names come from
-	// answers, so that anything may be in them.
-	mostWorkers = 1000
-	// mostWorkersByTime is the same for each interval of a timeline, of which there
-	// are many.
-	mostWorkersByTime = 100
-	// mostName is how many bytes of a name are kept.
-	mostName = 200
-	// Others counts for the workers above those.
-	Others = "(others)"
+	mostWorkers       = 1000 // are told apart: their names come from answers, anything may be in them
+	mostWorkersByTime = 100  // the same for each interval of a timeline, of which there are many
+	mostName          = 200  // bytes of a name are kept
+	others            = "(others)"
 )
 
 // Shares is how many calls each worker has answered, by name. Calls whose worker is
@@ -317,9 +287,14 @@ func (s Shares) add(worker string, calls int64, most int) {
 		worker = worker[:mostName]
 	}
 	if _, known := s[worker]; !known && len(s) >= most {
-		worker = Others
+		worker = others
 	}
 	s[worker] += calls
+}
+
+// Busiest are the workers by how many calls they had.
+func (s Shares) Busiest() []string {
+	return slices.SortedFunc(maps.Keys(s), func(a, b string) int { return cmp.Or(cmp.Compare(s[b], s[a]), cmp.Compare(a, b)) })
 }
 
 // Variation is the coefficient of variation of the shares: their standard deviation
@@ -350,15 +325,13 @@ const mostIntervals = 600
 type Timeline struct {
 	// Step is the length of an interval: a second, or more whole seconds where
 	// there would be more than 600 intervals.
-	Step time.Duration `json:"step_ns"`
-	// Intervals begin with the counted part.
-	Intervals []Interval `json:"intervals"`
+	Step      time.Duration `json:"step_ns"`
+	Intervals []Interval    `json:"intervals"` // from the counted part on
 }
 
 // Interval is a stretch of a timeline.
 type Interval struct {
-	// Due is how many calls were due in it: the sum of the four below.
-	Due      int64 `json:"due"`
+	Due      int64 `json:"due"` // calls: the sum of the four below
 	Answered int64 `json:"answered"`
 	Failed   int64 `json:"failed"`
 	Unsent   int64 `json:"unsent"`

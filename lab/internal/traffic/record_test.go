@@ -156,8 +156,8 @@ func TestNamesAreBounded(t *testing.T) {
 		shares.add(fmt.Sprintf("%04d", i)+strings.Repeat("x", 1000), 1, mostWorkers)
 		texts.add(14, fmt.Sprintf("%04d", i)+strings.Repeat("x", 1000), 1)
 	}
-	if len(shares) != mostWorkers+1 || shares[Others] != 4000 {
-		t.Errorf("%d workers, %d others", len(shares), shares[Others])
+	if len(shares) != mostWorkers+1 || shares[others] != 4000 {
+		t.Errorf("%d workers, %d others", len(shares), shares[others])
 	}
 	list := texts.list()
 	if len(list) != mostTexts+1 || list[0] != (Failure{Code: 14, Message: otherTexts, Calls: 4980}) || len(list[1].Message) != mostText {

@@ -25,7 +25,6 @@ import (
 	"github.com/cabrank/cabrank/lab/internal/work"
 )
 
-// startError says that the processes of an arm could not be started.
 type startError struct{ cause error }
 
 func (e *startError) Error() string { return e.cause.Error() }
@@ -34,7 +33,6 @@ func (e *startError) Unwrap() error { return e.cause }
 // headStart is how long generators have to begin at the same moment.
 const headStart = 20 * time.Millisecond
 
-// block runs number i and keeps what it came to.
 func (t *trial) block(ctx context.Context, i int) error {
 	c := &t.cells[i]
 	p := Progress{Block: i + 1, Blocks: len(t.cells), Arm: c.arm.Name, Load: c.load.Name, Round: c.round, Left: t.left(i)}
@@ -177,21 +175,35 @@ type crew struct {
 
 // hire starts the generators of a block and waits until each can begin.
 func (t *trial) hire(c *cell, stand Stand, plan traffic.Plan) (*crew, error) {
-	s, n := t.Scenario, t.generators(c.arm, c.load)
-	method, data, messages := s.CallAt(c.load)
-	var jobs []agent.Job
-	if c.arm.Client.Connections == caller.PerCall {
+	n, client := t.generators(c.arm, c.load), c.arm.Client
+	job, err := jobOf(t.Scenario, c.load, plan.Seed)
+	if err != nil {
+		return nil, err
+	}
+	job.Target, job.Strategy, job.DNSInterval, job.Way, job.Raw = stand.Target(), client.Connections, client.DNSInterval, client.Way, client.Raw
+	if client.Connections == caller.PerCall {
 		plan.Most = min(plan.Most, caller.PerCall.MostUnderWay()) // of each generator
 	}
+	var jobs []agent.Job
 	for part := range n {
 		plan.Part, plan.Parts = part, n
-		jobs = append(jobs, agent.Job{
-			Target: stand.Target(), Method: method, Proto: s.Proto, Imports: s.Imports, Raw: c.arm.Client.Raw, Data: data, Messages: messages,
-			Path: s.HTTP.Path, Ready: s.HTTP.Ready, Metadata: s.Metadata, WorkerKey: s.WorkerKey, Connections: c.arm.Client.Connections.String(),
-			DNSInterval: c.arm.Client.DNSInterval, Way: c.arm.Client.Way, Plan: plan,
-		})
+		job.Plan = plan
+		jobs = append(jobs, job)
 	}
 	return t.crew(stand, c.arm.Client.Cores, jobs, func(how string) { t.note(fmt.Sprintf("%s: %s.", c.arm.Name, how)) })
+}
+
+// jobOf is what is called at a load.
+func jobOf(s *scenario.Scenario, l *scenario.Load, seed uint64) (job agent.Job, err error) {
+	name, data, messages := s.CallAt(l)
+	job.Calls = caller.Calls{
+		Method: name, Files: method.Files{Names: s.Proto, Imports: s.Imports},
+		Data: method.Data{Name: "data", Text: []byte(data), Seed: seed, Messages: messages},
+	}
+	job.Gateway = caller.GatewayOptions{Path: s.HTTP.Path, Ready: s.HTTP.Ready, Seed: seed}
+	job.WorkerKey = s.WorkerKey
+	job.Metadata, err = caller.ParseMetadata(s.Metadata)
+	return job, err
 }
 
 // crew starts a generator for each job and waits until each can begin, and has said how.

@@ -15,7 +15,9 @@ import (
 	"github.com/cabrank/cabrank/internal/rank"
 	"github.com/cabrank/cabrank/internal/ranksim"
 	"github.com/cabrank/cabrank/lab/internal/agent"
+	"github.com/cabrank/cabrank/lab/internal/caller"
 	"github.com/cabrank/cabrank/lab/internal/latency"
+	"github.com/cabrank/cabrank/lab/internal/method"
 	"github.com/cabrank/cabrank/lab/internal/result"
 	"github.com/cabrank/cabrank/lab/internal/scenario"
 	"github.com/cabrank/cabrank/lab/internal/traffic"
@@ -133,7 +135,6 @@ func (s *service) times(seed uint64) (func(number uint64) time.Duration, error) 
 	return func(number uint64) time.Duration { return work(number) + s.beside }, err
 }
 
-// learn calls one worker of an arm.
 func (t *trial) learn(ctx context.Context, arm *scenario.Arm, load *scenario.Load) (*service, error) {
 	alone, quiet := *arm, *load
 	alone.Front, alone.Workers.Count = scenario.Front{Kind: scenario.FrontNone}, 1
@@ -144,14 +145,18 @@ func (t *trial) learn(ctx context.Context, arm *scenario.Arm, load *scenario.Loa
 	}
 	defer worker.Close()
 	s, slots := t.Scenario, arm.Workers.Slots
-	echoes, err := t.call(ctx, worker, agent.Job{Method: echoMethod, Data: "{}"}, traffic.Options{Callers: 1, Think: echoPause})
+	echo := agent.Job{Calls: caller.Calls{Method: echoMethod, Data: method.Data{Name: "data", Text: []byte("{}")}}}
+	echoes, err := t.call(ctx, worker, echo, traffic.Options{Callers: 1, Think: echoPause})
 	if err != nil {
 		return nil, err
 	}
 	answers := echoes.Latency()
 	answers.Merge(echoes.Calls.Failed)
 	l := &service{echo: answers.At(0.5)}
-	job := agent.Job{Method: s.Method, Proto: s.Proto, Imports: s.Imports, Data: s.Data, Messages: s.Messages, Metadata: s.Metadata}
+	job, err := jobOf(s, &scenario.Load{}, s.Seed)
+	if err != nil {
+		return nil, err
+	}
 	options := traffic.Options{Callers: slots, Seed: s.Seed}
 	if s.Method == workMethod {
 		l.data, options.Calls = s.Data, knownCalls
@@ -172,7 +177,7 @@ func (t *trial) call(ctx context.Context, worker Stand, job agent.Job, o traffic
 	if err != nil {
 		return nil, err
 	}
-	job.Target, job.Connections, job.Plan = worker.Target(), "single", plan
+	job.Target, job.Plan = worker.Target(), plan
 	crew, err := t.crew(worker, "", []agent.Job{job}, func(string) {})
 	if err != nil {
 		return nil, err
@@ -296,7 +301,6 @@ func (s *virtual) replay(plan traffic.Plan) (*traffic.Record, error) {
 	return replay.Record()
 }
 
-// codeOf is gRPC's code of an ending.
 func codeOf(e ranksim.Ending) codes.Code {
 	switch e {
 	case ranksim.Answered:

@@ -46,7 +46,6 @@ func Rigs(programs rig.Programs, s *scenario.Scenario) Starter {
 // tryLimit is how long it may take to find out whether a command can run.
 const tryLimit = 30 * time.Second
 
-// try finds out whether the command of workers can run here.
 func try(ctx context.Context, w *scenario.Workers) error {
 	if len(w.Try) == 0 {
 		return nil
@@ -119,7 +118,6 @@ func (t *trial) generators(a *scenario.Arm, l *scenario.Load) int {
 	return n
 }
 
-// demand is what an arm needs of the machine at a load.
 func demand(a *scenario.Arm, l *scenario.Load, generators int) testbed.Demand {
 	d := testbed.Demand{Generators: generators, Listeners: 1}
 	switch a.Front.Kind {

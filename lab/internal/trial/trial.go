@@ -366,7 +366,6 @@ func (t *trial) measuredMore() int {
 // elapsed is how long the run has taken, pauses of its reader left out.
 func (t *trial) elapsed() time.Duration { return t.before + time.Since(t.since) }
 
-// leaveOut notes a sentence on what is not measured, once.
 func (t *trial) leaveOut(why string) {
 	if !slices.Contains(t.run.LeftOut, why) {
 		t.run.LeftOut = append(t.run.LeftOut, why)
