@@ -392,6 +392,7 @@ var mutable = map[string]string{
 	"internal/config.table":          "the keys, which the tags of a struct say",
 	"internal/config.yamlLine":       "a compiled expression",
 	"lab/internal/proxies.files":     "embedded files; nothing writes to them",
+	"lab/internal/method.holeForm":   "a compiled expression",
 	"lab/internal/method.position":   "a compiled expression",
 	"lab/internal/report.pageText":   "embedded files; nothing writes to them",
 	"lab/internal/scenario.files":    "embedded files; nothing writes to them",

@@ -75,11 +75,8 @@ func newLabCompareCommand() *cobra.Command {
 			words := cmd.OutOrStdout()
 			if asJSON {
 				words = cmd.ErrOrStderr()
-				err = printJSON(cmd.OutOrStdout())(lab.ComparisonJSON(c))
-			} else {
-				err = c.Document().Print(words)
 			}
-			return errors.Join(err, tellComparison(words, c, out, changes))
+			return errors.Join(show(lab.OfComparison(c), asJSON, cmd.OutOrStdout()), tellComparison(words, c, out, changes))
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print compare.json in place of words")
@@ -103,7 +100,7 @@ func tellComparison(words io.Writer, c report.Two, out string, changes []lab.Cha
 		}
 	}
 	if out != "" {
-		if err := lab.SaveComparison(out, c); err != nil {
+		if err := lab.OfComparison(c).Save(out); err != nil {
 			return err
 		}
 		fmt.Fprintf(words, "\nThe report is %s.\n", filepath.Join(out, lab.CompareReportFile))

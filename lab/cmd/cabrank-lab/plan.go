@@ -129,18 +129,15 @@ func (f *loadPlan) run(ctx context.Context, p prepared, plan traffic.Plan, stdou
 		judgement := f.thresholds.Judge(done.Record, done.Busy)
 		done.Judgement = &judgement
 	}
-	words := stdout
+	kept, words := lab.OfLoad(done), stdout
 	if f.json {
 		words = stderr
-		err = printJSON(stdout)(lab.JSON(done))
-	} else {
-		err = done.Document().Print(stdout)
 	}
-	if err != nil {
+	if err := show(kept, f.json, stdout); err != nil {
 		return err
 	}
 	if f.out != "" {
-		if err := lab.Save(f.out, done); err != nil {
+		if err := kept.Save(f.out); err != nil {
 			return err
 		}
 		fmt.Fprintf(words, "\nThe report is %s.\n", filepath.Join(f.out, lab.ReportFile))
@@ -154,13 +151,16 @@ func (f *loadPlan) run(ctx context.Context, p prepared, plan traffic.Plan, stdou
 	return nil
 }
 
-func printJSON(w io.Writer) func(text []byte, err error) error {
-	return func(text []byte, err error) error {
-		if err == nil {
-			_, err = w.Write(text)
-		}
-		return err
+// show prints what was found, in words or as JSON.
+func show(k lab.Kept, asJSON bool, stdout io.Writer) error {
+	if !asJSON {
+		return k.Document.Print(stdout)
 	}
+	text, err := k.JSON()
+	if err == nil {
+		_, err = stdout.Write(text)
+	}
+	return err
 }
 
 func (f *loadPlan) search(ctx context.Context, p prepared, stdout, stderr io.Writer) error {
@@ -169,8 +169,9 @@ func (f *loadPlan) search(ctx context.Context, p prepared, stdout, stderr io.Wri
 		words = stderr
 	}
 	found, err := p.Find(ctx, f.Options, f.first, f.thresholds, func(s goal.Step) { fmt.Fprintln(words, s) })
+	kept := lab.OfSearch(found)
 	if err == nil && f.json {
-		err = printJSON(stdout)(lab.SearchJSON(found))
+		err = show(kept, true, stdout)
 	}
 	if err != nil {
 		return err
@@ -180,7 +181,7 @@ func (f *loadPlan) search(ctx context.Context, p prepared, stdout, stderr io.Wri
 		fmt.Fprintln(words, note)
 	}
 	if f.out != "" {
-		if err := lab.SaveSearch(f.out, found); err != nil {
+		if err := kept.Save(f.out); err != nil {
 			return err
 		}
 	}

@@ -233,7 +233,9 @@ func (f *runFlags) run(ctx context.Context, s *scenario.Scenario, stdout, stderr
 		return cli.UsageError(err)
 	}
 	if f.json {
-		return errors.Join(err, result.Replace(filepath.Join(f.out, lab.ReportFile), lab.RunReport(f.out, done).HTML()), printJSON(stdout)(os.ReadFile(result.File(f.out))))
+		text, unread := os.ReadFile(result.File(f.out))
+		_, unsaid := stdout.Write(text)
+		return errors.Join(err, result.Replace(filepath.Join(f.out, lab.ReportFile), lab.RunReport(f.out, done).HTML()), unread, unsaid)
 	}
 	return errors.Join(err, f.tell(done, stdout))
 }

@@ -229,7 +229,7 @@ func Open(ctx context.Context, o Options, c Calls) (*method.Method, Caller, erro
 		return nil, nil, err
 	}
 	o.Method, o.Messages = m.Path, requests.Messages
-	o.ClientStreams, o.ServerStreams = m.Kind.CallerStreams(), m.Kind.ServerStreams()
+	o.ClientStreams, o.ServerStreams = m.ClientStreams, m.ServerStreams
 	client, err := New(o)
 	if err != nil {
 		return nil, nil, err

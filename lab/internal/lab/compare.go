@@ -1,9 +1,7 @@
 package lab
 
 import (
-	"errors"
 	"fmt"
-	"path/filepath"
 	"strconv"
 	"strings"
 
@@ -12,11 +10,8 @@ import (
 	"github.com/cabrank/cabrank/lab/internal/traffic"
 )
 
-// The files of a comparison, in one folder.
-const (
-	CompareReportFile = "compare.html"
-	CompareResultFile = "compare.json"
-)
+// CompareReportFile is the page of a comparison, with compare.json in one folder.
+const CompareReportFile = "compare.html"
 
 // CompareSchema names the keys of compare.json and what they mean.
 const CompareSchema = "cabrank.lab.compare/2"
@@ -36,24 +31,13 @@ func Compare(a, b string) (report.Two, error) {
 	return t, t.Check()
 }
 
-// SaveComparison writes the report and the findings into a folder, as Save does.
-func SaveComparison(folder string, t report.Two) error {
-	text, err := ComparisonJSON(t)
-	if err != nil {
-		return err
-	}
-	return errors.Join(
-		result.Replace(filepath.Join(folder, CompareResultFile), text),
-		result.Replace(filepath.Join(folder, CompareReportFile), t.Document().HTML()),
-	)
-}
-
-// ComparisonJSON is what CompareResultFile has of a comparison.
-func ComparisonJSON(t report.Two) ([]byte, error) {
-	return resultOf(struct {
+// OfComparison keeps a comparison.
+func OfComparison(t report.Two) Kept {
+	d := t.Document()
+	return Kept{&d, struct {
 		Schema string `json:"schema"`
 		report.Findings
-	}{CompareSchema, t.Findings()})
+	}{CompareSchema, t.Findings()}, CompareReportFile, "compare.json"}
 }
 
 // RunReport is what a run has shown, whose run.json is in a folder. The raw records are

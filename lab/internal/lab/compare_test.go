@@ -51,7 +51,7 @@ func TestSaveComparison(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 {
-		if err := lab.SaveComparison(out, c); err != nil {
+		if err := lab.OfComparison(c).Save(out); err != nil {
 			t.Fatal(err)
 		}
 	}

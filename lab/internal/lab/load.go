@@ -66,7 +66,7 @@ func (l Load) Prepare(ctx context.Context) (*Prepared, error) {
 	}
 	return &Prepared{
 		client: client, what: strings.TrimPrefix(m.Path, "/") + l.others(), address: l.Target,
-		how: client.String() + "; " + m.Kind.String() + ".", close: client.Close,
+		how: client.String() + "; " + m.Kind() + ".", close: client.Close,
 	}, nil
 }
 
@@ -183,8 +183,10 @@ func (p *Prepared) Find(ctx context.Context, o traffic.Options, first float64, t
 const (
 	ReportFile = "report.html"
 	ResultFile = "load.json"
-	SearchFile = "find.json"
 )
+
+// ResultSchema names the keys of Result and what they mean.
+const ResultSchema = "cabrank.lab.load/2"
 
 // Result is what load.json holds; docs/lab-load.md has its keys.
 type Result struct {
@@ -192,40 +194,40 @@ type Result struct {
 	report.Load
 }
 
-// ResultSchema names the keys of Result and what they mean.
-const ResultSchema = "cabrank.lab.load/2"
-
-// Save writes the report and the result of a load into a folder. Files of the same names are
-// replaced; one that cannot be written leaves the old one.
-func Save(folder string, l report.Load) error {
-	figures, err := JSON(l)
-	if err != nil {
-		return err
-	}
-	return errors.Join(
-		result.Replace(filepath.Join(folder, ResultFile), figures),
-		result.Replace(filepath.Join(folder, ReportFile), l.Document().HTML()),
-	)
+// Kept is what a command keeps of what it has found: a page, if there is one, and values.
+type Kept struct {
+	Document   *report.Document
+	values     any
+	page, file string // their names
 }
 
-// JSON is what ResultFile has of a load.
-func JSON(l report.Load) ([]byte, error) { return resultOf(Result{ResultSchema, l}) }
-
-// SaveSearch writes what a search has found into a folder, as Save does.
-func SaveSearch(folder string, r goal.Result) error {
-	text, err := SearchJSON(r)
-	if err != nil {
-		return err
-	}
-	return result.Replace(filepath.Join(folder, SearchFile), text)
+// OfLoad keeps a load.
+func OfLoad(l report.Load) Kept {
+	d := l.Document()
+	return Kept{&d, Result{ResultSchema, l}, ReportFile, ResultFile}
 }
 
-// SearchJSON is what SearchFile has of a search.
-func SearchJSON(r goal.Result) ([]byte, error) { return resultOf(r) }
+// OfSearch keeps a search, without a page.
+func OfSearch(r goal.Result) Kept { return Kept{values: r, file: "find.json"} }
 
-func resultOf(v any) ([]byte, error) {
-	text, err := json.MarshalIndent(v, "", " ")
+// JSON is what the file of the values has in it.
+func (k Kept) JSON() ([]byte, error) {
+	text, err := json.MarshalIndent(k.values, "", " ")
 	return append(text, '\n'), err
+}
+
+// Save writes it into a folder. Files of the same names are replaced; one that cannot be
+// written leaves the old one.
+func (k Kept) Save(folder string) error {
+	text, err := k.JSON()
+	if err != nil {
+		return err
+	}
+	err = result.Replace(filepath.Join(folder, k.file), text)
+	if k.Document != nil {
+		err = errors.Join(err, result.Replace(filepath.Join(folder, k.page), k.Document.HTML()))
+	}
+	return err
 }
 
 // Also is a further method that a load calls.

@@ -75,7 +75,7 @@ func TestFilesFollowTheSchemas(t *testing.T) {
 	}
 	judgement := thresholds.Judge(record, 0.9)
 	load := report.Load{Method: "a.B/C", Began: made.Began(), Record: record, Judgement: &judgement, Limited: "busy"}
-	if err := lab.Save(dir, load); err != nil {
+	if err := lab.OfLoad(load).Save(dir); err != nil {
 		t.Fatal(err)
 	}
 	validate(t, loadSchema, filepath.Join(dir, lab.ResultFile))

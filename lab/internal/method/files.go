@@ -39,9 +39,6 @@ func FromFiles(ctx context.Context, files Files, method string) (*Method, error)
 	if err != nil {
 		return nil, err
 	}
-	if len(files.Names) == 0 {
-		return nil, errors.New("no .proto file was named")
-	}
 	folders := files.Imports
 	if len(folders) == 0 {
 		folders = []string{"."}

@@ -26,7 +26,7 @@ func TestFromFiles(t *testing.T) {
 		m, err := method.FromFiles(t.Context(), files, "cabrank.example.v1.Work/Sum")
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
-		} else if m.Path != "/cabrank.example.v1.Work/Sum" || m.Kind != method.ClientStream {
+		} else if m.Path != "/cabrank.example.v1.Work/Sum" || m.Kind() != "client stream" {
 			t.Errorf("%s: %+v", name, m)
 		}
 	}
@@ -51,7 +51,6 @@ func TestFromFilesRefuses(t *testing.T) {
 		method string
 		want   string
 	}{
-		"none":             {method.Files{}, "a.B/C", "no .proto file was named"},
 		"bad name":         {method.Files{Names: []string{broken}}, "B", `method "B": write pkg.Service/Method`},
 		"not there":        {method.Files{Names: []string{"gone.proto"}, Imports: []string{"x", "y"}}, "a.B/C", "gone.proto: no such file, here or below x, y"},
 		"a folder":         {method.Files{Names: []string{"testdata"}}, "a.B/C", "testdata: no such file, here or below ."},

@@ -19,41 +19,31 @@ import (
 	"github.com/cabrank/cabrank/internal/spelling"
 )
 
-// Kind says who sends several messages in a call of a method.
-type Kind uint8
-
-// The four kinds of gRPC.
-const (
-	Unary        Kind = 0 // one message each way
-	ClientStream Kind = 1 // the caller sends any number of messages
-	ServerStream Kind = 2 // the server does
-	Bidi         Kind = 3 // both do
-)
-
-// String returns the words that reports use.
-func (k Kind) String() string {
-	return [...]string{"unary", "client stream", "server stream", "bidi"}[k&Bidi]
-}
-
-// CallerStreams reports whether a call has a list of request messages, not one.
-func (k Kind) CallerStreams() bool { return k&ClientStream != 0 }
-
-// ServerStreams reports whether a call has any number of replies.
-func (k Kind) ServerStreams() bool { return k&ServerStream != 0 }
-
 // Method is one method of a service with all that it takes to make its requests.
 // It never changes.
 type Method struct {
 	Path string // as it is called: "/pkg.Service/Method"
-	Kind Kind
+	// ClientStreams and ServerStreams say who sends any number of messages in a call; others
+	// send one.
+	ClientStreams, ServerStreams bool
 
 	input protoreflect.MessageDescriptor
 	// known are the types of the files that describe it.
 	known *dynamicpb.Types
 }
 
-// Input returns the full name of the request message.
-func (m *Method) Input() string { return string(m.input.FullName()) }
+// Kind returns the words that reports use.
+func (m *Method) Kind() string {
+	switch {
+	case m.ClientStreams && m.ServerStreams:
+		return "bidi"
+	case m.ClientStreams:
+		return "client stream"
+	case m.ServerStreams:
+		return "server stream"
+	}
+	return "unary"
+}
 
 // name is a method as people write it, taken apart.
 type name struct{ service, method string }
@@ -117,21 +107,10 @@ func (n name) find(files *protoregistry.Files) (*Method, error) {
 		return nil, fmt.Errorf("%s/%s: its request needs %s, which no file describes", n.service, n.method, unknown)
 	}
 	return &Method{
-		Path:  "/" + n.service + "/" + n.method,
-		Kind:  kindOf(m),
-		input: m.Input(),
-		known: dynamicpb.NewTypes(files),
+		Path:          "/" + n.service + "/" + n.method,
+		ClientStreams: m.IsStreamingClient(), ServerStreams: m.IsStreamingServer(),
+		input: m.Input(), known: dynamicpb.NewTypes(files),
 	}, nil
-}
-
-func kindOf(m protoreflect.MethodDescriptor) (k Kind) {
-	if m.IsStreamingClient() {
-		k |= ClientStream
-	}
-	if m.IsStreamingServer() {
-		k |= ServerStream
-	}
-	return k
 }
 
 func names[D any, S ~string](all interface {
@@ -180,49 +159,33 @@ func FromServer(ctx context.Context, conn *grpc.ClientConn, method string, limit
 	if err != nil {
 		return nil, err
 	}
-	s := server{conn: conn, limit: limit}
-	var m *Method
-	err = s.ask(ctx, func(ctx context.Context, r conversation) (err error) {
-		m, err = r.resolve(ctx, n)
-		return err
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	r := schema.NewReflection(func(ctx context.Context, path string) (schema.Stream, error) {
+		return conn.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}, path,
+			grpc.MaxCallRecvMsgSize(schema.MaxBytes))
 	})
+	defer r.Close()
+	m, err := n.resolve(ctx, r)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", conn.Target(), err)
+		return nil, fmt.Errorf("%s: %w", conn.Target(), explain(ctx, err, limit))
 	}
 	return m, nil
 }
 
-// server is one that is asked for descriptions.
-type server struct {
-	conn  *grpc.ClientConn
-	limit time.Duration
-}
-
-// conversation is one about what a server serves.
-type conversation struct{ *schema.Reflection }
-
-// ask has a conversation, and says in one line why it failed, where its status alone does
-// not.
-func (s server) ask(ctx context.Context, about func(context.Context, conversation) error) error {
-	ctx, cancel := context.WithTimeout(ctx, s.limit)
-	defer cancel()
-	r := conversation{schema.NewReflection(func(ctx context.Context, path string) (schema.Stream, error) {
-		return s.conn.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}, path,
-			grpc.MaxCallRecvMsgSize(schema.MaxBytes))
-	})}
-	defer r.Close()
-	err := about(ctx, r)
+// explain says in one line why a server was not understood, where its status alone does not.
+func explain(ctx context.Context, err error, limit time.Duration) error {
 	if wrong := (*schema.DescriptionError)(nil); errors.As(err, &wrong) {
 		return fmt.Errorf("%w: %s", err, useFiles)
 	}
 	st, ours := status.FromError(err)
 	switch text := schema.OneLine(st.Message()); {
-	case err == nil || !ours:
+	case !ours:
 		return err
 	case errors.Is(ctx.Err(), context.Canceled):
 		return context.Canceled
 	case st.Code() == codes.DeadlineExceeded:
-		return fmt.Errorf("reflection did not answer within %s: %s", s.limit, useFiles)
+		return fmt.Errorf("reflection did not answer within %s: %s", limit, useFiles)
 	case st.Code() == codes.Unimplemented:
 		return fmt.Errorf("the server has no reflection: %s", useFiles)
 	case st.Code() == codes.Unavailable:
@@ -234,7 +197,7 @@ func (s server) ask(ctx context.Context, about func(context.Context, conversatio
 	}
 }
 
-func (r conversation) files(ctx context.Context, symbol string) (*protoregistry.Files, error) {
+func filesOf(ctx context.Context, r *schema.Reflection, symbol string) (*protoregistry.Files, error) {
 	set, err := r.Files(ctx, symbol)
 	if err != nil {
 		return nil, err
@@ -242,23 +205,23 @@ func (r conversation) files(ctx context.Context, symbol string) (*protoregistry.
 	return schema.Link(set)
 }
 
-func (r conversation) resolve(ctx context.Context, n name) (*Method, error) {
-	files, err := r.files(ctx, n.service)
+func (n name) resolve(ctx context.Context, r *schema.Reflection) (*Method, error) {
+	files, err := filesOf(ctx, r, n.service)
 	if refused := (*schema.RefusedError)(nil); errors.As(err, &refused) {
-		return nil, r.noService(ctx, n, refused)
+		return nil, n.noService(ctx, r, refused)
 	} else if err != nil {
 		return nil, err
 	}
 	m, err := n.find(files)
 	if errors.Is(err, errNoService) {
-		return nil, r.noService(ctx, n, errors.New("it sent files without it"))
+		return nil, n.noService(ctx, r, errors.New("it sent files without it"))
 	}
 	return m, err
 }
 
 // noService tells why a service is not described: it is not there, or the server
 // knows no more than its name.
-func (r conversation) noService(ctx context.Context, n name, why error) error {
+func (n name) noService(ctx context.Context, r *schema.Reflection, why error) error {
 	known, err := r.Services(ctx)
 	switch {
 	case err != nil:
@@ -266,7 +229,7 @@ func (r conversation) noService(ctx context.Context, n name, why error) error {
 	case slices.Contains(known, n.service):
 		return fmt.Errorf("the server has %s but does not describe it (%w): %s", n.service, why, useFiles)
 	case slices.Contains(known, n.whole()):
-		files, _ := r.files(ctx, n.whole()) // without them there is no list of methods
+		files, _ := filesOf(ctx, r, n.whole()) // without them there is no list of methods
 		return n.isService(files)
 	}
 	return fmt.Errorf("no service %s%s", n.service, among("services there", n.service, known))

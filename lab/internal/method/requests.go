@@ -24,16 +24,13 @@ const (
 
 // Data is what requests are made of.
 type Data struct {
-	// Name is where the text is from, for errors: a flag or a file.
-	Name string
+	Name string // where the text is from, for errors: a flag or a file
 	// Text is JSON in protobuf's mapping, with placeholders (docs/lab-load.md). A method
 	// to which the caller sends one message takes an object, or several in a list or one
 	// behind the other, which are used in turn; one to which it streams takes a list of
 	// messages, or several lists.
 	Text []byte
-	// Seed chooses the random values: calls of the same number are the same for the same
-	// seed.
-	Seed uint64
+	Seed uint64 // chooses the random values: the same seed, the same calls
 	// Messages is how many messages the caller sends in a call of a stream: the list is
 	// repeated or cut. Zero means as many as are listed.
 	Messages int
@@ -67,8 +64,8 @@ type message struct {
 // message does not have, a value of the wrong type, a placeholder that is unknown, or of which
 // the least or the greatest value does not fit.
 func (m *Method) Requests(data Data) (*Requests, error) {
-	if data.Messages != 0 && !m.Kind.CallerStreams() {
-		return nil, fmt.Errorf("%s is %s: a call has one request message, not %d", m.Path, m.Kind, data.Messages)
+	if data.Messages != 0 && !m.ClientStreams {
+		return nil, fmt.Errorf("%s is %s: a call has one request message, not %d", m.Path, m.Kind(), data.Messages)
 	}
 	if data.Messages < 0 || data.Messages > maxMessages {
 		return nil, fmt.Errorf("%d messages in a call: at most %d are allowed", data.Messages, maxMessages)
@@ -105,13 +102,13 @@ func (m *Method) lists(t *template) (lists [][]document, err error) {
 				return nil, err
 			}
 		}
-		if m.Kind.CallerStreams() && (len(inside) == 0 || slices.ContainsFunc(inside, func(d document) bool { return !d.isArray() })) {
+		if m.ClientStreams && (len(inside) == 0 || slices.ContainsFunc(inside, func(d document) bool { return !d.isArray() })) {
 			lists = append(lists, inside)
 			continue
 		}
 		for _, one := range inside {
 			list := []document{one}
-			if m.Kind.CallerStreams() {
+			if m.ClientStreams {
 				if list, err = one.cut(true); err != nil {
 					return nil, err
 				}

@@ -366,7 +366,7 @@ func TestRequestsRefuse(t *testing.T) {
 		{`{"by_number": {"x": {}}}`, `--data:1:16: invalid value for int32 key: "x"`},
 		{`{"text": "{{ if .X }}a{{ end }}"}`, `--data:1:11: no placeholder is called if; there are: `},
 		{`{"text": "\ud800"}`, `--data: unexpected EOF`},
-		{`{"text": "\u00{{.RequestNumber}}"}`, `--data:1:15: not JSON: invalid character '{' in \u hexadecimal character escape`},
+		{`{"text": "\u00{{.RequestNumber}}"}`, `--data:1:10: invalid escape code`},
 		{`{"any": {"name": "{{.UUID}}", "@type": "x/no.Such"}}`, `--data:1:67: unable to resolve "x/no.Such"`},
 	} {
 		_, err := m.Requests(method.Data{Name: "--data", Text: []byte(tc.data)})

@@ -10,6 +10,7 @@ import (
 	"io"
 	"math"
 	"math/rand/v2"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -66,38 +67,23 @@ func readTemplate(name string, text []byte) (*template, error) {
 		return nil, fmt.Errorf("%s: has %d bytes, at most %d are allowed", name, len(text), maxTemplateBytes)
 	}
 	t := &template{name: name, text: text, sample: bytes.Clone(text)}
-	for i := 0; i < len(text); i++ {
-		switch rest := text[i:]; {
-		case bytes.HasPrefix(rest, []byte(`\u`)):
-			i += len(`\u1234`) - 1 // nothing may complete it
-		case rest[0] == '\\':
-			i++
-		case bytes.HasPrefix(rest, []byte("{{")):
-			end, err := t.readHole(i)
-			if err != nil {
-				return nil, err
-			}
-			i = end - 1
+	for _, at := range holeForm.FindAllSubmatchIndex(text, -1) {
+		begin, end := at[0], at[1]
+		if at[2] < 0 || at[3]-at[2] > maxPlaceholderBytes {
+			return nil, t.faultAt(begin, "{{ begins a placeholder, and there is no }} on its line")
 		}
+		p, err := parsePlaceholder(string(text[at[2]:at[3]]))
+		if err != nil {
+			return nil, t.faultAt(begin, "%s", err)
+		}
+		t.holes = append(t.holes, hole{placeholder: p, begin: begin, end: end})
+		copy(t.sample[begin:end], bytes.Repeat([]byte("1"), end-begin))
 	}
 	return t, nil
 }
 
-// readHole takes the placeholder that begins at an offset and returns where it ends.
-func (t *template) readHole(begin int) (end int, err error) {
-	inside, _, closed := bytes.Cut(t.text[begin+2:min(len(t.text), begin+2+maxPlaceholderBytes)], []byte("}}"))
-	if !closed || bytes.ContainsRune(inside, '\n') {
-		return 0, t.faultAt(begin, "{{ begins a placeholder, and there is no }} on its line")
-	}
-	p, err := parsePlaceholder(string(inside))
-	if err != nil {
-		return 0, t.faultAt(begin, "%s", err)
-	}
-	end = begin + len(inside) + 4
-	t.holes = append(t.holes, hole{placeholder: p, begin: begin, end: end})
-	copy(t.sample[begin:end], bytes.Repeat([]byte("1"), end-begin))
-	return end, nil
-}
+// holeForm matches a placeholder, or what begins one that does not end on its line.
+var holeForm = regexp.MustCompile(`\{\{(?:(.*?)\}\})?`)
 
 func (d document) isArray() bool { return d.sample[d.begin] == '[' }
 

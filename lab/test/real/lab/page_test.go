@@ -56,7 +56,7 @@ func TestPagesInBrowser(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := lab.SaveComparison(dir, comparison); err != nil {
+	if err := lab.OfComparison(comparison).Save(dir); err != nil {
 		t.Fatal(err)
 	}
 	for name, title := range map[string]string{lab.ReportFile: "<h1>made-up: Figures that nobody measured</h1>", lab.CompareReportFile: "<h1>Two runs of made-up</h1>"} {
