@@ -27,10 +27,8 @@ const (
 
 // center is what a sample says about the center of the log ratios.
 type center interface {
-	// method names how it is done.
 	method() Method
-	// estimate is the center itself; NaN if it is not known.
-	estimate() float64
+	estimate() float64 // the center itself; NaN if it is not known
 	// above and below return one-sided p-values: how likely data that lie so
 	// far above (below) the value are, if the center is the value or lies
 	// below (above) it.
@@ -199,17 +197,10 @@ func (o order) interval(confidence float64) (low, high float64) {
 //
 // Shape: Low <= High, from 0 to infinity. In JSON an infinite end is null.
 type Interval struct {
-	// Low and High are the ends.
 	Low, High float64
 	// Middle is the best guess: the geometric mean of the ratios, or their
 	// median. It is nil if that is infinite, or depends on what is unknown.
 	Middle *float64
-}
-
-type intervalJSON struct {
-	Low    *float64 `json:"low"`
-	Middle *float64 `json:"middle"`
-	High   *float64 `json:"high"`
 }
 
 // MarshalJSON writes {"low":0.56,"middle":0.62,"high":0.69}.
@@ -220,23 +211,11 @@ func (i Interval) MarshalJSON() ([]byte, error) {
 		}
 		return &ratio
 	}
-	return json.Marshal(intervalJSON{Low: end(i.Low), Middle: i.Middle, High: end(i.High)})
-}
-
-// UnmarshalJSON reads what MarshalJSON has written.
-func (i *Interval) UnmarshalJSON(data []byte) error {
-	var read intervalJSON
-	if err := json.Unmarshal(data, &read); err != nil {
-		return err
-	}
-	end := func(ratio *float64) float64 {
-		if ratio == nil {
-			return math.Inf(1)
-		}
-		return *ratio
-	}
-	*i = Interval{Low: end(read.Low), Middle: read.Middle, High: end(read.High)}
-	return nil
+	return json.Marshal(struct {
+		Low    *float64 `json:"low"`
+		Middle *float64 `json:"middle"`
+		High   *float64 `json:"high"`
+	}{end(i.Low), i.Middle, end(i.High)})
 }
 
 // Words says the conclusion in plain words: "p99 lower by 31–44 %", "p99: no

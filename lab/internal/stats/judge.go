@@ -23,8 +23,7 @@ const (
 
 // Figure is one thing that was measured in every block of two arms.
 type Figure struct {
-	// Name is what it is called: "p99".
-	Name string
+	Name string // what it is called: "p99"
 	// Pairs has the figures of all pairs, in any order. None may be left out:
 	// a block without a figure is infinite or Unknown.
 	Pairs []Pair
@@ -33,7 +32,6 @@ type Figure struct {
 	Margin float64
 }
 
-// check names the first thing that is wrong with a figure.
 func (f Figure) check() error {
 	if !(f.Margin >= 0 && f.Margin < 1) {
 		return fmt.Errorf("%s: the margin is %v: must be from 0 to 1", f.Name, f.Margin)
@@ -60,27 +58,21 @@ const (
 
 // Comparison is what the pairs say of one figure.
 type Comparison struct {
-	// Figure is its name.
-	Figure string `json:"figure"`
+	Figure string `json:"figure"` // its name
 	// Verdict is the conclusion. A difference that is shown, and shown to be
 	// smaller than the margin, is AboutEqual.
-	Verdict Verdict `json:"verdict"`
-	// Ratio is Other over Base. Without a verdict it is the whole range.
-	Ratio Interval `json:"ratio"`
-	// Confidence is that of the interval: 0.95, and more for a figure of many.
-	Confidence float64 `json:"confidence"`
-	// Method is how the interval was computed; empty with too few pairs.
-	Method Method `json:"method,omitempty"`
+	Verdict    Verdict  `json:"verdict"`
+	Ratio      Interval `json:"ratio"`            // Other over Base; without a verdict the whole range
+	Confidence float64  `json:"confidence"`       // that of the interval: 0.95, and more for a figure of many
+	Method     Method   `json:"method,omitempty"` // empty with too few pairs
 	// P is the p-value of "no difference", PEqual that of "differs by the
 	// margin or more"; both are corrected for the number of figures, and 1 if
 	// the claim was not tested.
 	P      float64 `json:"p"`
 	PEqual float64 `json:"p_equal"`
-	// Margin is that of the figure.
 	Margin float64 `json:"margin"`
-	// Pairs is how many there are; Known of them have a ratio.
-	Pairs int `json:"pairs"`
-	Known int `json:"known"`
+	Pairs  int     `json:"pairs"`
+	Known  int     `json:"known"` // pairs that have a ratio
 	// BaseSilent and OtherSilent are in how many blocks of each arm no call
 	// was answered.
 	BaseSilent  int `json:"base_silent"`
@@ -185,8 +177,7 @@ func (c *Comparison) conclude(from center, differ, same decision) {
 
 // decision is what the correction for many figures makes of one p-value.
 type decision struct {
-	// adjusted is the p-value to compare with the error of the whole family.
-	adjusted float64
+	adjusted float64 // the p-value to compare with the error of the whole family
 	// level is the error that the figure was tested with in its step. An
 	// interval with this error leaves out zero exactly if the figure is shown.
 	level float64
@@ -237,7 +228,6 @@ type Pair struct {
 // few calls.
 func Unknown() float64 { return math.NaN() }
 
-// check refuses figures that nothing measures.
 func (p Pair) check() error {
 	for _, figure := range []float64{p.Base, p.Other} {
 		if figure < 0 {
@@ -290,9 +280,8 @@ type Round struct {
 	// Seed is for the arrivals and service times. All arms of the round use
 	// the same, so that none has the luck of easier calls. It is below 2^53:
 	// readers of JSON that know floating point alone keep it.
-	Seed uint64 `json:"seed"`
-	// Order is the arms, by number, in the order in which they run.
-	Order []int `json:"order"`
+	Seed  uint64
+	Order []int // the arms, by number, as they run
 }
 
 // Plan lays out an experiment of so many rounds with so many arms. In every

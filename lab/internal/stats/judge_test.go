@@ -185,26 +185,16 @@ func TestJudgeRefuses(t *testing.T) {
 	}
 }
 
+// An end that is infinite is null, for readers whose numbers have none.
 func TestComparisonAsJSON(t *testing.T) {
-	for name, pairs := range map[string][]stats.Pair{
-		"numbers":  around(0.62, 0.15),
-		"infinite": slices.Repeat([]stats.Pair{{Base: 1, Other: math.Inf(1)}}, 10),
-		"unknown":  slices.Repeat([]stats.Pair{{Base: 1, Other: stats.Unknown()}}, 10),
+	for ratio, pairs := range map[string][]stats.Pair{
+		`{"low":0.5,"middle":0.5,"high":0.5}`:    slices.Repeat([]stats.Pair{{Base: 2, Other: 1}}, 10),
+		`{"low":null,"middle":null,"high":null}`: slices.Repeat([]stats.Pair{{Base: 1, Other: math.Inf(1)}}, 10),
+		`{"low":0,"middle":null,"high":null}`:    slices.Repeat([]stats.Pair{{Base: 1, Other: stats.Unknown()}}, 10),
 	} {
-		want := compare(t, stats.Figure{Name: "p99", Pairs: pairs, Margin: 0.05})
-		data, err := json.Marshal(want)
-		if err != nil {
-			t.Fatal(name, err)
-		}
-		var got stats.Comparison
-		if err := json.Unmarshal(data, &got); err != nil {
-			t.Fatal(name, err)
-		}
-		if got.Words() != want.Words() || got.Ratio.Low != want.Ratio.Low || got.Ratio.High != want.Ratio.High || got.OtherSilent != want.OtherSilent {
-			t.Errorf("%s: read %+v, want %+v", name, got, want)
-		}
-		if name == "infinite" && !strings.Contains(string(data), `"ratio":{"low":null,"middle":null,"high":null}`) {
-			t.Errorf("infinite ratios are written as %s", data)
+		data, err := json.Marshal(compare(t, stats.Figure{Name: "p99", Pairs: pairs, Margin: 0.05}))
+		if err != nil || !strings.Contains(string(data), `"ratio":`+ratio) {
+			t.Errorf("written as %s, %v; want %s", data, err, ratio)
 		}
 	}
 }
