@@ -294,7 +294,7 @@ var layers = map[string]layer{
 	"lab/cmd/...": {inside: []string{"lab/internal/..."}, outside: anything},
 	// A file becomes a plan; nothing is started.
 	"lab/internal/scenario": {
-		inside: []string{"lab/internal/caller", "lab/internal/rawh2", "lab/internal/result", "lab/internal/traffic", "internal/spelling", "internal/strictyaml"},
+		inside: []string{"lab/internal/caller", "lab/internal/rawh2", "lab/internal/result", "lab/internal/traffic", "lab/internal/work", "internal/spelling", "internal/strictyaml"},
 		notStd: []string{"net", "os", "os/exec"}, pure: true, documented: true,
 	},
 	// The worker that comes with the lab.

@@ -287,8 +287,6 @@ type size int
 // so both copy.
 type connectCodec struct{ name string }
 
-var _ connect.Codec = connectCodec{}
-
 func (c connectCodec) Name() string { return c.name }
 
 func (c connectCodec) Marshal(v any) ([]byte, error) { return c.MarshalAppend(nil, v) }

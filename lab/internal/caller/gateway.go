@@ -20,25 +20,18 @@ import (
 )
 
 const (
-	// mostLine is how much of a failure's text is kept, in bytes.
-	mostLine = 300
-	// mostWorkers is how many names are read of one answer.
-	mostWorkers = 100
-	// askGatewayEvery is how often Ready asks a gateway that does not answer.
-	askGatewayEvery = 20 * time.Millisecond
+	mostLine        = 300                   // bytes of a failure's text that are kept
+	mostWorkers     = 100                   // names that are read of one answer
+	askGatewayEvery = 20 * time.Millisecond // how often Ready asks one that does not answer
 )
 
 // GatewayOptions are what to ask a gateway for: a program that makes gRPC calls for each
 // request, as the front of examples/fibonacci does.
 type GatewayOptions struct {
-	// Address is the gateway's, host:port.
-	Address string
-	// Path is what is asked for, with its query.
-	Path string
-	// Ready is a path that is answered with 200 when the gateway can work; empty: Path.
-	Ready string
-	// Seed stands for {{.Seed}}.
-	Seed uint64
+	Address string // host:port
+	Path    string // what is asked for, with its query
+	Ready   string // a path that is answered with 200 when the gateway can work; empty: Path
+	Seed    uint64 // stands for {{.Seed}}
 }
 
 // Gateway makes requests to a gateway, each over a connection of its own: so do curl and
@@ -57,10 +50,7 @@ type Gateway struct {
 	client  http.Client
 }
 
-var (
-	_ traffic.Client = (*Gateway)(nil)
-	_ traffic.Dialer = (*Gateway)(nil)
-)
+var _ Caller = (*Gateway)(nil)
 
 // NewGateway returns a client, which has not asked for anything.
 //

@@ -13,7 +13,6 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/credentials"
-	"google.golang.org/grpc/encoding"
 	"google.golang.org/grpc/mem"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/resolver/dns"
@@ -197,8 +196,6 @@ func (s *grpcStream) Receive() (size int, err error) {
 //
 // Shape: a request is a []byte, an answer an *int.
 type grpcCodec struct{}
-
-var _ encoding.CodecV2 = grpcCodec{}
 
 func (grpcCodec) Marshal(v any) (mem.BufferSlice, error) {
 	message, ok := v.([]byte)

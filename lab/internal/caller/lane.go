@@ -6,8 +6,6 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-
-	"connectrpc.com/connect"
 )
 
 // mostTries is how often a request is sent, at most, where connections end before they
@@ -28,8 +26,6 @@ type lane struct {
 	old    []*http.ClientConn // that may have calls yet
 	closed bool
 }
-
-var _ connect.HTTPClient = (*lane)(nil)
 
 type connector func(ctx context.Context) (*http.ClientConn, error)
 

@@ -14,12 +14,9 @@ import (
 )
 
 const (
-	// askEvery is how often Ready dials where nobody listens.
-	askEvery = 100 * time.Millisecond
-	// mostRefusal is how much of an answer is read, in bytes.
-	mostRefusal = 16 << 10
-	// unknown is a compression that no server has.
-	unknown = "cabrank-lab-asks"
+	askEvery    = 100 * time.Millisecond // how often Ready dials where nobody listens
+	mostRefusal = 16 << 10               // bytes of an answer that are read
+	unknown     = "cabrank-lab-asks"     // a compression that no server has
 )
 
 // Ready returns when the server has shown that it understands the way, and opens the

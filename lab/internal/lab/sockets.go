@@ -20,23 +20,17 @@ import (
 
 // SocketLoad is calls of one function over WebSockets.
 type SocketLoad struct {
-	// URL is "ws://HOST:PORT/PATH", or wss.
-	URL string
+	URL string // "ws://HOST:PORT/PATH", or wss
 	// URI is the function, and Args its arguments as JSON, in which
 	// {{.RequestNumber}} is the number of the call.
-	URI, Args string
-	// Connections is how many sockets calls go over.
-	Connections int
-	// Client is how sockets are opened.
-	Client client.Options
+	URI, Args   string
+	Connections int // sockets that calls go over
+	Client      client.Options
 }
 
 const (
-	// mostSockets is the most that a load opens.
-	mostSockets = 10_000
-	// atATime is how many handshakes are under way together.
-	atATime = 32
-	// requestNumber is what stands for the number of a call.
+	mostSockets   = 10_000
+	atATime       = 32 // handshakes under way together
 	requestNumber = "{{.RequestNumber}}"
 )
 
@@ -68,12 +62,6 @@ type socketCalls struct {
 
 	sent, errors, expired, lost atomic.Int64
 }
-
-var (
-	_ traffic.Client  = (*socketCalls)(nil)
-	_ traffic.Dialer  = (*socketCalls)(nil)
-	_ traffic.Counter = (*socketCalls)(nil)
-)
 
 // newSocketCalls opens the sockets.
 //
@@ -130,24 +118,10 @@ func (c *socketCalls) Call(ctx context.Context, call traffic.Call) traffic.Answe
 	result, err := c.sockets[call.Number%uint64(len(c.sockets))].Call(ctx, c.options.URI, args)
 	answer := traffic.Answer{Received: traffic.Volume{Messages: 1, Bytes: int64(len(result))}}
 	if err != nil {
-		c.count(err)
-		answer = socketFailure(err)
+		answer = c.failure(err)
 	}
 	answer.Sent = traffic.Volume{Messages: 1, Bytes: int64(len(args))}
 	return answer
-}
-
-func (c *socketCalls) count(err error) {
-	_, isFunction := errors.AsType[*client.FunctionError](err)
-	_, isLost := errors.AsType[*client.DisconnectedError](err)
-	switch {
-	case isFunction:
-		c.errors.Add(1)
-	case isLost:
-		c.lost.Add(1)
-	case errors.Is(err, context.DeadlineExceeded):
-		c.expired.Add(1)
-	}
 }
 
 func (c *socketCalls) Opened() (n int64) {
@@ -185,14 +159,18 @@ func (c *socketCalls) String() string {
 	return fmt.Sprintf("%d WebSockets, %s", len(c.sockets), c.sockets[0].Protocol())
 }
 
-// socketFailure is the answer to a request that has ended with an error. Texts have no name and
+// failure counts a call that has ended with an error, and is its answer. Texts have no name and
 // no time in them, which would make each of them another one.
-func socketFailure(err error) traffic.Answer {
+func (c *socketCalls) failure(err error) traffic.Answer {
 	code, text := codes.Unknown, err.Error()
 	refused, isRefused := errors.AsType[*client.RefusedError](err)
 	function, isFunction := errors.AsType[*client.FunctionError](err)
 	lost, isLost := errors.AsType[*client.DisconnectedError](err)
 	expired, isExpired := errors.AsType[*client.ExpiredError](err)
+	if isExpired {
+		c.expired.Add(1)
+		code = codes.DeadlineExceeded
+	}
 	switch {
 	case isRefused:
 		text = fmt.Sprintf("NACK %d %s", refused.Code, refused.Message)
@@ -200,15 +178,17 @@ func socketFailure(err error) traffic.Answer {
 			code = codes.Unavailable // what a server of sockets says with 500
 		}
 	case isFunction:
+		c.errors.Add(1)
 		text = "RES with an error: " + function.Message
 	case isLost:
+		c.lost.Add(1)
 		code, text = codes.Unavailable, "lost: the connection ended: "+lost.Cause.Error()
 	case isExpired && expired.Cause != nil:
-		code, text = codes.DeadlineExceeded, "EXP: there was no connection: "+expired.Cause.Error()
+		text = "EXP: there was no connection: " + expired.Cause.Error()
 	case isExpired && expired.Taken:
-		code, text = codes.DeadlineExceeded, "EXP: no result in time"
+		text = "EXP: no result in time"
 	case isExpired:
-		code, text = codes.DeadlineExceeded, "EXP: not acknowledged in time"
+		text = "EXP: not acknowledged in time"
 	case errors.Is(err, context.Canceled):
 		code, text = codes.Canceled, "given up at the end of the load"
 	}

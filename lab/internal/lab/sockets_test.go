@@ -60,7 +60,7 @@ func TestFailed(t *testing.T) {
 		{context.Canceled, "1 given up at the end of the load"},
 		{cause, "2 gone"},
 	} {
-		a := socketFailure(tc.err)
+		a := (&socketCalls{}).failure(tc.err)
 		if got := fmt.Sprint(a.Code, " ", a.Message); got != tc.want {
 			t.Errorf("%v: got %s, want %s", tc.err, got, tc.want)
 		}

@@ -16,6 +16,7 @@ import (
 	"github.com/cabrank/cabrank/lab/internal/rawh2"
 	"github.com/cabrank/cabrank/lab/internal/result"
 	"github.com/cabrank/cabrank/lab/internal/traffic"
+	"github.com/cabrank/cabrank/lab/internal/work"
 )
 
 // shortest is a time that a block takes at least.
@@ -83,8 +84,8 @@ func (w *Workers) UnmarshalStrict(n strictyaml.Node) {
 		w.Program, w.MaxAge, w.Try, w.Install = ProgramNone, 0, nil, ""
 	}
 	n.Decode((*plain)(w))
-	if w.Slots > 0 && w.Full == FullUnlimited && !n.Get("full").Given() {
-		w.Full = FullQueue
+	if w.Slots > 0 && w.Full == work.Unlimited && !n.Get("full").Given() {
+		w.Full = work.Queue
 	}
 }
 
@@ -132,7 +133,7 @@ func (a *Arm) check(s *Scenario) error {
 		return errors.New("try is a command, and install says what to do where it fails: give both or none")
 	case w.Program != ProgramWorker && w.MaxAge > 0:
 		return fmt.Errorf("max_age is for program: %s", ProgramWorker)
-	case w.Full != FullUnlimited && w.Slots == 0:
+	case w.Full != work.Unlimited && w.Slots == 0:
 		return fmt.Errorf("full: %s is for workers with slots; give slots", w.Full)
 	case http && len(a.Gateway.Command) == 0:
 		return errors.New("callers speak HTTP: to whom? give gateway, with a command")

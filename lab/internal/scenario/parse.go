@@ -12,6 +12,7 @@ import (
 	"github.com/cabrank/cabrank/internal/strictyaml"
 	"github.com/cabrank/cabrank/lab/internal/caller"
 	"github.com/cabrank/cabrank/lab/internal/result"
+	"github.com/cabrank/cabrank/lab/internal/work"
 )
 
 // file is what stands in one. What the top level has of an arm is where each arm begins.
@@ -49,7 +50,7 @@ func Parse(name string, text []byte, set map[string]string) (*Scenario, error) {
 	root := strictyaml.Read(name, text)
 	f := file{
 		Scenario: Scenario{Text: string(text), Method: "cabrank.lab.v1.Worker/Work", Data: "{}", WorkerKey: "x-worker", Seed: 1, Rounds: 10},
-		Workers:  Workers{Program: ProgramWorker, Count: 1, Full: FullUnlimited},
+		Workers:  Workers{Program: ProgramWorker, Count: 1, Full: work.Unlimited},
 		Front:    Front{Kind: FrontNone},
 		Client:   Client{Connections: caller.Single, Processes: 1},
 		Short:    short{Rounds: 2},

@@ -11,6 +11,7 @@ import (
 
 	"github.com/cabrank/cabrank/lab/internal/caller"
 	"github.com/cabrank/cabrank/lab/internal/result"
+	"github.com/cabrank/cabrank/lab/internal/work"
 )
 
 // Scenario is what is compared with what.
@@ -292,17 +293,6 @@ const (
 	ProgramEcho   Program = "echo"   // answers raw clients at the least cost: package rawh2
 )
 
-// Full is what a worker does with a call when all of its slots are taken.
-type Full string
-
-// What a full worker does. FullUnlimited has no slots: all calls run at once.
-const (
-	FullUnlimited Full = "unlimited"
-	FullQueue     Full = "queue"
-	FullKeep      Full = "keep"
-	FullRefuse    Full = "refuse"
-)
-
 // Environ is what is added to an environment: NAME=value, sorted. A file has NAME: value.
 type Environ []string
 
@@ -320,7 +310,7 @@ type Workers struct {
 	Count   int           `key:"count,alone" range:"1..100"`               // when a block begins
 	Port    int           `key:"port" range:"0..65000"`                    // of the first, the others behind it; 0: one that is free
 	Slots   int           `key:"slots" range:"0..1000000"`                 // calls that each runs at a time
-	Full    Full          `key:"full" oneof:"queue|keep|refuse|unlimited"` // what it does with more
+	Full    work.Full     `key:"full" oneof:"queue|keep|refuse|unlimited"` // what it does with more
 	CPU     float64       `key:"cpu" range:"0..1000"`                      // cores of each, before scaling to the machine; 0: no quota
 	Env     Environ       `key:"env"`
 	Cores   string        `key:"cores"`                   // those that all of them run on, as taskset counts; empty: all

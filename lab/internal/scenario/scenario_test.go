@@ -97,7 +97,7 @@ func TestParse(t *testing.T) {
 		t.Errorf("read as %+v", s)
 	}
 	a := s.Arms[0]
-	if a.Workers.Count != 3 || a.Workers.Slots != 5 || a.Workers.Full != FullRefuse || a.Workers.CPU != 0.25 ||
+	if a.Workers.Count != 3 || a.Workers.Slots != 5 || a.Workers.Full != "refuse" || a.Workers.CPU != 0.25 ||
 		!slices.Equal(a.Workers.Env, []string{"A=one", "B=2"}) || a.Workers.MaxAge != time.Minute {
 		t.Errorf("the first arm: %+v", a)
 	}

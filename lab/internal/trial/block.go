@@ -151,17 +151,11 @@ func disturb(ctx context.Context, stand Stand, events []scenario.Event, from tim
 // Generator makes calls in a process of its own: agent.Process is one, and explains the
 // methods.
 type Generator interface { //nolint:interfacebloat // the life of a process
-	// PID is that of the process.
 	PID() int
-	// Ready waits until it can begin, and says how it calls.
 	Ready() (how string, err error)
-	// Begin has it begin at a moment.
 	Begin(at time.Time)
-	// Stop has no more calls start.
 	Stop()
-	// Wait returns what it has come to.
 	Wait() (*agent.Answer, error)
-	// Close ends it.
 	Close()
 }
 

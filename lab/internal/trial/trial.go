@@ -18,19 +18,13 @@ import (
 	"github.com/cabrank/cabrank/lab/internal/testbed"
 )
 
-// Stand is an arm that runs.
+// Stand is an arm that runs: rig.Rig is one, and explains the methods.
 type Stand interface { //nolint:interfacebloat // the life of processes
-	// Target is what callers dial.
 	Target() string
-	// Caller returns the command by which a process is started that can call it.
 	Caller(command []string) []string
-	// Usage is what each process has used since it began, and holds now.
 	Usage() []result.Process
-	// Do does what an event says, and returns when it is over, with what was done.
 	Do(ctx context.Context, e scenario.Event) (did string, err error)
-	// Notes say what the machine did not allow, a line each.
 	Notes() []string
-	// Close ends it and leaves nothing.
 	Close()
 }
 
@@ -43,43 +37,34 @@ type Starter func(ctx context.Context, arm *scenario.Arm, load *scenario.Load) (
 // Options are what to run, and with what.
 type Options struct {
 	Scenario *scenario.Scenario
-	// Folder is where the results go; it is made.
-	Folder string
+	Folder   string // where the results go; it is made
 	// Kept is the run of the same scenario that is there already: its rounds that are
 	// marked or missing are run again, as further rounds. nil begins a new one.
-	Kept *result.Run
-	// Version is that of cabrank, Command what was typed, Machine a sentence or some about
-	// where this runs.
-	Version string
-	Command string
-	Machine []string
-	// Agent is the command of a generator, Hire starts one.
-	Agent []string
-	Hire  func(command []string, job agent.Job) (Generator, error)
-	// Start starts an arm.
-	Start Starter
+	Kept    *result.Run
+	Version string   // that of cabrank
+	Command string   // what was typed
+	Machine []string // where this runs, in a sentence or some
+	Agent   []string // the command of a generator, which Hire starts
+	Hire    func(command []string, job agent.Job) (Generator, error)
+	Start   Starter
 	// Limits are those of the machine: what an arm needs beyond them is not measured, for
 	// they would be measured in its place.
 	Limits testbed.Limits
 	// Noise begins to measure what others use; what it returns says how many cores it
 	// was. It may be nil.
 	Noise func() func() float64
-	// Tell is called when a block begins, and when it has ended. It may be nil.
-	Tell func(Progress)
+	Tell  func(Progress) // is called when a block begins, and when it has ended; it may be nil
 
 	learnTime time.Duration // how long a worker of a simulated arm is called; shorter in tests
 }
 
 // Progress is how a run goes.
 type Progress struct {
-	// Block of Blocks, from 1 on, is under way.
-	Block, Blocks int
+	Block, Blocks int // which one is under way, from 1 on, of how many
 	Arm, Load     string
 	Round         int
-	// Left is about how long the run goes on.
-	Left time.Duration
-	// Done is the block, when it has ended.
-	Done *result.Block
+	Left          time.Duration // about how long the run goes on
+	Done          *result.Block // when it has ended
 }
 
 type cell struct {
@@ -157,17 +142,13 @@ func newRun(o Options) *result.Run {
 type trial struct {
 	Options
 
-	run   *result.Run
-	cells []cell
-	// out is why an optional arm cannot be started, by name.
-	out map[string]string
-	// took is how long the last block of an arm at a load has taken, by both names.
-	took map[string]time.Duration
-	// known is what simulated arms go by, by their workers.
-	known map[string]*service
-	// since is when this run began, and before how long the one that is kept has taken.
-	since  time.Time
-	before time.Duration
+	run    *result.Run
+	cells  []cell
+	out    map[string]string        // why an optional arm cannot be started, by name
+	took   map[string]time.Duration // of the last block of an arm at a load, by both names
+	known  map[string]*service      // what simulated arms go by, by their workers
+	since  time.Time                // when this run began
+	before time.Duration            // how long the one that is kept has taken
 }
 
 // arrange lays out the blocks: in each round each load, and at each load the arms in an
