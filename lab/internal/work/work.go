@@ -178,7 +178,7 @@ func (w *Worker) pause(d time.Duration) {
 	if w.slots != nil && cap(w.slots) <= mostExact {
 		if exact, err := alarm.New(); err == nil {
 			defer exact.Close()
-			if exact.Wait(d) == nil {
+			if exact.Sleep(d) == nil {
 				return
 			}
 		}
