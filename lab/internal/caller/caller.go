@@ -205,8 +205,7 @@ type Calls struct {
 	Method string
 	Files  method.Files
 	Known  *protoregistry.Files `json:"-"`
-	// Data are the requests; whether they are JSON is said by the way.
-	Data method.Data
+	Data   method.Data          // the requests; whether they are JSON is said by the way
 }
 
 // Open finds the method, makes its requests, and returns the client for them when it can call:

@@ -34,8 +34,7 @@ type Load struct {
 	// its share of the calls and connections of its own.
 	Calls caller.Calls
 	Also  []Also
-	// Plan is when to call.
-	Plan traffic.Plan
+	Plan  traffic.Plan // when to call
 }
 
 // Prepared is a load that can run: what is called is known, and the service answers. Close

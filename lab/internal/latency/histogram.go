@@ -92,14 +92,10 @@ const callsBeyond = 100
 // Quantile is the duration that a share of the calls did not exceed, or the
 // statement that there were too few calls to tell.
 type Quantile struct {
-	// Share is which one: 0.99 is p99.
-	Share float64
-	// Value is the duration, at most 0.1 % too high; 0 if TooFew.
-	Value time.Duration
-	// TooFew is true with fewer calls than Needs.
-	TooFew bool
-	// Needs is how many calls it takes to tell this quantile.
-	Needs int64
+	Share  float64       // which one: 0.99 is p99
+	Value  time.Duration // the duration, at most 0.1 % too high; 0 if TooFew
+	TooFew bool          // true with fewer calls than Needs
+	Needs  int64         // how many calls it takes to tell this quantile
 }
 
 // Needs returns how many calls it takes to tell the quantile of a share: so
@@ -133,11 +129,9 @@ func (h *Histogram) Quantile(share float64) Quantile {
 }
 
 const (
-	// mostCode is the highest status code of gRPC, UNAUTHENTICATED.
-	mostCode = 16
+	mostCode = 16 // the highest status code of gRPC, UNAUTHENTICATED
 
-	// unknown is the code for everything that is no code of a failure.
-	unknown = 2
+	unknown = 2 // the code for everything that is no code of a failure
 )
 
 // Calls is what became of a number of calls: how long answers took, how long
@@ -147,10 +141,8 @@ const (
 // Shape: made by NewCalls, or from JSON.
 // Concurrency: none, as with Histogram.
 type Calls struct {
-	// Answered are the calls that ended with the status OK.
-	Answered *Histogram `json:"answered"`
-	// Failed are all others, with the time after which they failed.
-	Failed *Histogram `json:"failed"`
+	Answered *Histogram `json:"answered"` // the calls that ended with the status OK
+	Failed   *Histogram `json:"failed"`   // all others, with the time after which they failed
 	// Codes counts the failed ones by the status code of gRPC, 1 to 16.
 	Codes map[uint32]int64 `json:"codes"`
 }

@@ -28,8 +28,7 @@ type Method struct {
 	ClientStreams, ServerStreams bool
 
 	input protoreflect.MessageDescriptor
-	// known are the types of the files that describe it.
-	known *dynamicpb.Types
+	known *dynamicpb.Types // the types of the files that describe it
 }
 
 // Kind returns the words that reports use.

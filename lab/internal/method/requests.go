@@ -16,8 +16,7 @@ import (
 )
 
 const (
-	// maxMessages bounds the messages that the caller sends in one call.
-	maxMessages = 100_000
+	maxMessages = 100_000 // bounds the messages that the caller sends in one call
 	// maxDepth bounds messages in messages. Most servers refuse more than 100.
 	maxDepth = 1_000
 )

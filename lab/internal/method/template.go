@@ -20,14 +20,10 @@ import (
 )
 
 const (
-	// maxPlaceholderBytes bounds what stands between {{ and }}.
-	maxPlaceholderBytes = 100
-	// maxTemplateBytes bounds the text of a template: it is in memory as a whole.
-	maxTemplateBytes = 64 << 20
-	// maxDocuments bounds the requests that are used in turn.
-	maxDocuments = 1_000_000
-	// maxHoles bounds the placeholders of one document.
-	maxHoles = 10_000
+	maxPlaceholderBytes = 100       // bounds what stands between {{ and }}
+	maxTemplateBytes    = 64 << 20  // bounds the text of a template: it is in memory as a whole
+	maxDocuments        = 1_000_000 // bounds the requests that are used in turn
+	maxHoles            = 10_000    // bounds the placeholders of one document
 )
 
 // template is a text with its placeholders found.
@@ -136,10 +132,8 @@ func (d document) fill(at spot) []byte {
 }
 
 const (
-	// maxRandomString bounds a random text, in bytes.
-	maxRandomString = 1 << 20
-	// maxDraw is the greatest number that a distribution may be about.
-	maxDraw = 1e9
+	maxRandomString = 1 << 20 // bounds a random text, in bytes
+	maxDraw         = 1e9     // the greatest number that a distribution may be about
 	// letters are what a random text is made of.
 	letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 	// knownWords is what an error lists.

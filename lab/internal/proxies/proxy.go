@@ -152,9 +152,8 @@ type Config struct {
 	// Control is a unix socket by which HAProxy is told of workers that come and go; empty:
 	// it is not.
 	Control string
-	// Cert is a file with a certificate and its key, by which it ends TLS; empty: it does not.
-	Cert string
-	Web  bool // set by Text
+	Cert    string // a file with a certificate and its key, by which it ends TLS; empty: it does not
+	Web     bool   // set by Text
 }
 
 // Worker is where calls may go.

@@ -27,11 +27,9 @@ const overTLS = "tls://"
 const (
 	// mostStreams is how many calls are under way on a connection: what every proxy
 	// allows. Later ones wait, and that counts.
-	mostStreams = 100
-	// dialsAtOnce is enough to be quick, and far below any backlog.
-	dialsAtOnce = 32
-	// manyConnections have small buffers: they hardly do anything.
-	manyConnections = 100
+	mostStreams     = 100
+	dialsAtOnce     = 32  // enough to be quick, and far below any backlog
+	manyConnections = 100 // from here on they have small buffers: they hardly do anything
 	// mostConnections and mostAnswers bound what is asked for.
 	mostConnections, mostAnswers = 100_000, 100_000
 )
@@ -39,10 +37,9 @@ const (
 // Request is what each call asks for.
 type Request struct {
 	// Connections are opened by the first call on each; calls take them in turn.
-	Connections int `json:"connections"`
-	// Bytes is the size of a message, Answers how many of them answer a call.
-	Bytes   int    `json:"bytes"`
-	Answers uint32 `json:"answers"`
+	Connections int    `json:"connections"`
+	Bytes       int    `json:"bytes"`   // the size of a message
+	Answers     uint32 `json:"answers"` // messages that answer a call
 }
 
 // ParseRequest reads JSON; what it does not say is one connection, 16 bytes, one answer.

@@ -21,13 +21,11 @@ import (
 )
 
 const (
-	// MaxPayload is the largest DATA frame that is sent; every peer takes it.
-	MaxPayload = 16384
+	MaxPayload = 16384 // the largest DATA frame that is sent; every peer takes it
 	// ourWindow is what we let a peer send on the connection; it is topped up
 	// when half is used, so that credit frames hardly ever disturb.
-	ourWindow = 1 << 30
-	// ourStreamWindow is what we let a peer send on one stream, for good.
-	ourStreamWindow = 1 << 24
+	ourWindow       = 1 << 30
+	ourStreamWindow = 1 << 24 // what we let a peer send on one stream, for good
 	// ReadBuffer takes several of the largest frames.
 	ReadBuffer = 256 << 10
 	// SmallReadBuffer takes one of the largest frames: for thousands of

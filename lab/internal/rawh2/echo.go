@@ -139,12 +139,9 @@ func (b *backend) forget(stream uint32) {
 func (b *backend) BatchRead() error { return nil }
 
 const (
-	// PrefixBytes is the length of the gRPC message prefix.
-	PrefixBytes = 5
-	// MinMessage is the least size of a message without its prefix, in bytes.
-	MinMessage = 16
-	// MaxMessage is the most that fits in one DATA frame with the prefix.
-	MaxMessage = MaxPayload - PrefixBytes
+	PrefixBytes = 5                        // the length of the gRPC message prefix
+	MinMessage  = 16                       // the least size of a message without its prefix, in bytes
+	MaxMessage  = MaxPayload - PrefixBytes // the most that fits in one DATA frame with the prefix
 )
 
 // AppendMessage appends a gRPC message that says how often it is answered.

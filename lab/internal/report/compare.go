@@ -147,12 +147,10 @@ func (t Two) arms(arm string) []armOf {
 
 // Findings are what a comparison came to, for JSON.
 type Findings struct {
-	A string `json:"a"` // the file
-	B string `json:"b"`
-	// Words are the sentences of the report.
-	Words []string `json:"words"`
-	// Tested are the comparisons, that of the primary figure first.
-	Tested []Tested `json:"tested,omitempty"`
+	A      string   `json:"a"` // the file
+	B      string   `json:"b"`
+	Words  []string `json:"words"`            // the sentences of the report
+	Tested []Tested `json:"tested,omitempty"` // the comparisons, that of the primary figure first
 }
 
 // Tested is one comparison of B with A.

@@ -27,8 +27,7 @@ type Load struct {
 	// Judgement is whether thresholds held; nil if there are none.
 	Judgement *goal.Judgement `json:"judgement,omitempty"`
 	Record    *traffic.Record `json:"record"`
-	// Busy is the share, 0 to 1, of the processors that the generator has used.
-	Busy float64 `json:"-"`
+	Busy      float64         `json:"-"` // the share, 0 to 1, of the processors that the generator has used
 }
 
 // Document returns the report.

@@ -18,8 +18,7 @@ type verdict struct {
 	withheld   string // why nothing is said, whatever the pairs say; else ""
 	// base and other are the medians, for the reader.
 	base, other spread
-	// refused has the errors of both sides, if the figure leaves them out; else "".
-	refused string
+	refused     string // the errors of both sides, if the figure leaves them out; else ""
 }
 
 func primaryFirst(claims []result.Claim) []result.Claim {

@@ -18,8 +18,7 @@ const (
 )
 
 const (
-	// mostRun is how many bytes of a run.json are read: some thousand blocks.
-	mostRun = 32 << 20
+	mostRun = 32 << 20 // how many bytes of a run.json are read: some thousand blocks
 	// mostRecord is the same of a raw record: that of an hour with 100 workers by
 	// name in each of its 600 intervals has 2 MB.
 	mostRecord = 16 << 20

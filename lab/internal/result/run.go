@@ -190,7 +190,7 @@ type Block struct {
 	Errors    map[string]int64 `json:"errors,omitempty"`
 	Workers   map[string]int64 `json:"workers,omitempty"` // answers by worker, well or not
 	Processes []Process        `json:"processes,omitempty"`
-	Noise     float64          `json:"noise"`           // cores that others than these processes used, on average
+	Noise     float64          `json:"noise"`           // cores that others used, on average
 	Marks     []string         `json:"marks,omitempty"` // why the block is not judged; it is kept
 	// Late has the figures of which more than a tenth may be send lag, as they would be without
 	// it. A verdict has to hold for them, too.

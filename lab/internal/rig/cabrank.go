@@ -19,10 +19,9 @@ import (
 // or with those that it starts itself.
 type cabrankFront struct {
 	base
-	config string // its file
-	socket string // by which it is asked
-	// groups are those of the places for workers that it starts.
-	groups []*testbed.Group
+	config string           // its file
+	socket string           // by which it is asked
+	groups []*testbed.Group // those of the places for workers that it starts
 }
 
 // sparePlaces are how many more places for workers there may be than workers from the

@@ -95,10 +95,8 @@ func (p *process) stop() {
 }
 
 const (
-	// askEvery is how often a process is asked whether it answers.
-	askEvery = 20 * time.Millisecond
-	// askTimeout bounds one question.
-	askTimeout = 2 * time.Second
+	askEvery   = 20 * time.Millisecond // how often a process is asked whether it answers
+	askTimeout = 2 * time.Second       // bounds one question
 )
 
 // How somebody is asked whether he is there.

@@ -51,8 +51,7 @@ type Spec struct {
 	// as this arm alone needs it. Arms that are compared should have the same.
 	Scale    float64
 	Programs Programs
-	// Ready bounds how long all of it may take to answer; 0: 30 s.
-	Ready time.Duration
+	Ready    time.Duration // bounds how long all of it may take to answer; 0: 30 s
 }
 
 // readyTime is what Ready is when nothing is said: interpreters on a busy machine.

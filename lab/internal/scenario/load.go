@@ -15,11 +15,10 @@ type Load struct {
 	Name  string `key:"name"`  // tells it from the others: "500/s" if the file does not say
 	About string `key:"about"` // what it is for, in a line
 	// Method, Data and Messages are as those of the scenario; empty: they are those.
-	Method   string `key:"method"`
-	Data     string `key:"data"`
-	Messages int    `key:"messages" range:"0..100000"`
-	// Options are the load; their Rate is empty with AtOnce.
-	Options traffic.Options `key:",inline"`
+	Method   string          `key:"method"`
+	Data     string          `key:"data"`
+	Messages int             `key:"messages" range:"0..100000"`
+	Options  traffic.Options `key:",inline"` // the load; their Rate is empty with AtOnce
 	// AtOnce is how many calls are due at the same moment, again after each Every; 0
 	// is for other loads.
 	AtOnce int

@@ -24,18 +24,17 @@ type Scenario struct {
 	Question string `key:"question"`      // what it answers
 	Text     string // the file
 
-	Method   string   `key:"method"`                     // package.Service/Method
-	Data     string   `key:"data"`                       // its requests (package method)
-	HTTP     HTTP     `key:"http"`                       // what callers ask a gateway for, in place of both
-	Messages int      `key:"messages" range:"0..100000"` // in each call of a stream; 0 for as many as Data lists
-	Proto    []string `key:"proto"`                      // files that describe the method, in place of reflection
-	Imports  []string `key:"import_path"`                // folders in which they are looked up
-	Metadata []string `key:"metadata"`                   // name:value, sent with each call
-	// WorkerKey is the header or trailer that names who has answered.
-	WorkerKey string        `key:"worker_key"`
-	Seed      uint64        `key:"seed"`                   // draws arrivals, requests and the order of the arms
-	Rounds    int           `key:"rounds" range:"1..1000"` // at each load that does not say otherwise
-	Pause     time.Duration `key:"pause" range:"0s..24h"`  // between two blocks
+	Method    string        `key:"method"`                     // package.Service/Method
+	Data      string        `key:"data"`                       // its requests (package method)
+	HTTP      HTTP          `key:"http"`                       // in place of both
+	Messages  int           `key:"messages" range:"0..100000"` // in a call of a stream; 0: as in Data
+	Proto     []string      `key:"proto"`                      // files, in place of reflection
+	Imports   []string      `key:"import_path"`                // where they are looked up
+	Metadata  []string      `key:"metadata"`                   // name:value, sent with each call
+	WorkerKey string        `key:"worker_key"`                 // header or trailer that says who answered
+	Seed      uint64        `key:"seed"`                       // draws arrivals, requests, order
+	Rounds    int           `key:"rounds" range:"1..1000"`     // at each load that does not say otherwise
+	Pause     time.Duration `key:"pause" range:"0s..24h"`      // between two blocks
 	// Limit asks for the highest rate at which each arm has a smaller share of errors; 0
 	// does not.
 	Limit float64 `key:"limit" unit:"%" range:"0%..99%"`
@@ -308,13 +307,13 @@ type Workers struct {
 	Try     []string      `key:"try" split:" "`
 	Install string        `key:"install"`
 	Count   int           `key:"count,alone" range:"1..100"`               // when a block begins
-	Port    int           `key:"port" range:"0..65000"`                    // of the first, the others behind it; 0: one that is free
+	Port    int           `key:"port" range:"0..65000"`                    // of the first; 0: one that is free
 	Slots   int           `key:"slots" range:"0..1000000"`                 // calls that each runs at a time
 	Full    work.Full     `key:"full" oneof:"queue|keep|refuse|unlimited"` // what it does with more
-	CPU     float64       `key:"cpu" range:"0..1000"`                      // cores of each, before scaling to the machine; 0: no quota
+	CPU     float64       `key:"cpu" range:"0..1000"`                      // cores of each, before scaling; 0: no quota
 	Env     Environ       `key:"env"`
-	Cores   string        `key:"cores"`                   // those that all of them run on, as taskset counts; empty: all
-	MaxAge  time.Duration `key:"max_age" range:"0s..24h"` // of connections, which the worker then ends; 0: no limit
+	Cores   string        `key:"cores"`                   // that all run on, as taskset counts; empty: all
+	MaxAge  time.Duration `key:"max_age" range:"0s..24h"` // of connections; 0: no limit
 }
 
 // FrontKind is what stands between clients and workers.

@@ -13,8 +13,7 @@ import (
 )
 
 const (
-	// stopTime bounds how long a process may take to end after SIGTERM.
-	stopTime = 5 * time.Second
+	stopTime = 5 * time.Second // bounds how long a process may take to end after SIGTERM
 	// outputTime bounds how long the output of a process is waited for when it has
 	// ended: what it has started may have it, too.
 	outputTime = time.Second
@@ -168,10 +167,8 @@ func (c *Child) Kill() {
 }
 
 const (
-	// tailBytes is enough for the lines in which a proxy says why it ends.
-	tailBytes = 4096
-	// mostLog bounds what one process leaves in a file.
-	mostLog = 1 << 20
+	tailBytes = 4096    // enough for the lines in which a proxy says why it ends
+	mostLog   = 1 << 20 // bounds what one process leaves in a file
 )
 
 // output keeps the last bytes of what is written to it, and in a file the first ones.

@@ -19,8 +19,7 @@ import (
 
 // Group is a control group.
 type Group struct {
-	// Cores is its quota, 0 for none.
-	Cores float64
+	Cores float64 // its quota, 0 for none
 
 	tree    *Tree
 	folders []string // that of cpu first

@@ -190,9 +190,8 @@ func (p *pacer) drive() {
 const (
 	// watchTime is how long before a moment the generator stops to sleep, and looks at the
 	// clock: who sleeps on a virtual machine is woken 0.1 to 0.2 ms late, for its cores halt.
-	watchTime = 250 * time.Microsecond
-	// mostWatched is the rate in calls per second up to which it does: a quarter of a core.
-	mostWatched = 1000
+	watchTime   = 250 * time.Microsecond
+	mostWatched = 1000 // the rate in calls per second up to which it does: a quarter of a core
 	// ownStep bounds what one look at the clock takes; in a longer one others have run.
 	ownStep = 5 * time.Microsecond
 )

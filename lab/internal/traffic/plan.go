@@ -11,13 +11,10 @@ import (
 const (
 	// DefaultMost is how many calls may be under way: many more than a service
 	// that works ever has, few enough for the memory of a small machine.
-	DefaultMost = 10_000
-	// DefaultGrace is how long calls may take to end behind the end of the plan.
-	DefaultGrace = 5 * time.Second
-	// mostUnderWay is the most that may be asked for.
-	mostUnderWay = 1_000_000
-	// usualMost is how long a number of calls may take where nobody says.
-	usualMost = 10 * time.Minute
+	DefaultMost  = 10_000
+	DefaultGrace = 5 * time.Second  // how long calls may take to end behind the end of the plan
+	mostUnderWay = 1_000_000        // the most that may be asked for
+	usualMost    = 10 * time.Minute // how long a number of calls may take where nobody says
 )
 
 // Options are a load as people ask for it. One of Rate, Callers and Stages is given.
@@ -46,7 +43,7 @@ type Options struct {
 	// Timeout is how long after its intended start a call has its deadline; 0 for none.
 	Timeout time.Duration `key:"timeout" range:"0s..24h"`
 	Grace   time.Duration `key:"grace" range:"0s..24h"`            // see DefaultGrace, which 0 means
-	Most    int           `key:"max_in_flight" range:"1..1000000"` // under way in an open loop; 0 means DefaultMost
+	Most    int           `key:"max_in_flight" range:"1..1000000"` // under way; 0 means DefaultMost
 	Seed    uint64        // draws the arrivals: the same seed, the same arrivals
 }
 

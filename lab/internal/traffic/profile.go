@@ -124,13 +124,10 @@ func (p Profile) String() string {
 const (
 	// MostRate is the highest rate, in calls per second: it keeps the mean gap between
 	// two calls above a microsecond.
-	MostRate = 1_000_000
-	// mostCallers is how many callers a closed loop may have: each is a goroutine.
-	mostCallers = 100_000
-	// longest is how long a plan may last.
-	longest = 24 * time.Hour
-	// mostPieces bounds a profile.
-	mostPieces = 1000
+	MostRate    = 1_000_000
+	mostCallers = 100_000        // how many callers a closed loop may have: each is a goroutine
+	longest     = 24 * time.Hour // how long a plan may last
+	mostPieces  = 1000           // bounds a profile
 )
 
 // ParseRate reads the rate of an open loop that lasts for a duration.

@@ -35,7 +35,7 @@ type Record struct {
 	Plan    string        `json:"plan"`           // describes the load
 	Counted time.Duration `json:"counted_ns"`     // of the counted part, shorter than planned if Cut
 	Cut     bool          `json:"cut_short"`      // somebody ended the run early
-	Work    int64         `json:"work,omitempty"` // calls that there were to make; 0 if their number was not given
+	Work    int64         `json:"work,omitempty"` // calls to make; 0 if not given
 
 	Due int64 `json:"due"` // calls that were to start
 	// Calls are those that ended, with their latency from the intended start (in

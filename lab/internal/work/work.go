@@ -40,12 +40,9 @@ const (
 
 // Options say where and how a worker serves.
 type Options struct {
-	// Addr is host:port or unix:/path.
-	Addr string
-	// Name is in every answer.
-	Name string
-	// Slots is how many calls run at a time; 0 with Unlimited.
-	Slots int
+	Addr  string // host:port or unix:/path
+	Name  string // in every answer
+	Slots int    // how many calls run at a time; 0 with Unlimited
 	Full  Full
 	// MaxAge is how old a connection gets before it is ended, give or take a tenth;
 	// calls on it go on. 0 is no limit.
