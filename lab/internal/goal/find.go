@@ -62,6 +62,7 @@ type search struct {
 	after   health // of the service when it had not recovered
 	rested  time.Duration
 	levels  ladder
+	over    bool // nothing is left to find out
 	result  Result
 }
 
@@ -115,11 +116,7 @@ func (s *search) step(ctx context.Context) (more bool, err error) {
 		return false, ctx.Err()
 	}
 	rate, more := s.levels.next(s.options.First)
-	if !more {
-		s.end()
-		return false, nil
-	}
-	if s.bound() {
+	if s.over = !more; s.over || s.bound() {
 		return false, nil
 	}
 	if len(s.result.Steps) > 0 {
@@ -198,23 +195,6 @@ func (s *search) note(r *traffic.Record) {
 	}
 }
 
-// end names the outcome of a search that has nothing left to find out.
-func (s *search) end() {
-	low, high := s.levels.bracket()
-	switch {
-	case high == nil:
-		s.result.Outcome = Highest
-	case high.state() == limits:
-		s.result.Outcome = Generator
-		s.result.Why = s.last(high.rate)
-	case low == nil:
-		s.result.Outcome = First
-		s.result.Why = s.last(high.rate)
-	default:
-		s.result.Outcome = Found
-	}
-}
-
 // last returns what the last run at a rate that did not hold has said.
 func (s *search) last(rate float64) (why string) {
 	for _, step := range s.result.Steps {
@@ -234,15 +214,24 @@ func (s *search) broken() {
 
 func (s *search) sum() {
 	low, high := s.levels.bracket()
+	r, ended := &s.result, Highest
 	if low != nil {
-		s.result.Holds, s.result.Sure = low.rate, low.held >= sureHeld
+		r.Holds, r.Sure = low.rate, low.held >= sureHeld
 	}
 	switch {
 	case high == nil:
 	case high.state() == limits:
-		s.result.Limited = high.rate
+		r.Limited, ended = high.rate, Generator
+	case low == nil:
+		r.Fails, ended = high.rate, First
 	default:
-		s.result.Fails = high.rate
+		r.Fails, ended = high.rate, Found
+	}
+	if !s.over {
+		return
+	}
+	if r.Outcome = ended; ended == Generator || ended == First {
+		r.Why = s.last(high.rate)
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"net"
+	"slices"
 	"sync"
 
 	"golang.org/x/net/http2"
@@ -355,30 +356,19 @@ type BlockMemo struct {
 // Holds says whether the block has every wanted name with its value (names and
 // values alternating). A memo must always be asked for the same ones.
 func (m *BlockMemo) Holds(block []byte, kv ...string) bool {
-	for _, g := range m.good {
-		if g != nil && bytes.Equal(g, block) {
-			return true
-		}
+	if slices.ContainsFunc(m.good[:], func(g []byte) bool { return g != nil && bytes.Equal(g, block) }) {
+		return true
 	}
 	fields, err := hpack.NewDecoder(4096, nil).DecodeFull(block)
 	if err != nil {
 		return false
 	}
 	for i := 0; i < len(kv); i += 2 {
-		if !contains(fields, kv[i], kv[i+1]) {
+		if !slices.Contains(fields, hpack.HeaderField{Name: kv[i], Value: kv[i+1]}) {
 			return false
 		}
 	}
 	m.good[m.next] = bytes.Clone(block)
 	m.next = (m.next + 1) % len(m.good)
 	return true
-}
-
-func contains(fields []hpack.HeaderField, name, value string) bool {
-	for _, f := range fields {
-		if f.Name == name && f.Value == value {
-			return true
-		}
-	}
-	return false
 }

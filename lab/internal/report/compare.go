@@ -44,9 +44,10 @@ func (t Two) Check() error {
 }
 
 func firstDifference(a, b string) (line int, was, is string) {
-	left, right := strings.Split(a, "\n"), strings.Split(b, "\n")
-	for was == is && line < max(len(left), len(right)) {
-		was, is, line = at(left, line), at(right, line), line+1
+	for was == is && a != b {
+		was, a, _ = strings.Cut(a, "\n")
+		is, b, _ = strings.Cut(b, "\n")
+		line++
 	}
 	return line, strings.TrimSpace(was), strings.TrimSpace(is)
 }
@@ -179,11 +180,4 @@ func (t Two) Findings() Findings {
 		f.Tested = append(f.Tested, tested)
 	}
 	return f
-}
-
-func at(list []string, i int) string {
-	if i >= len(list) {
-		return ""
-	}
-	return list[i]
 }

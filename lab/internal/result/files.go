@@ -29,8 +29,7 @@ const (
 func Save(folder string, r *Run) error {
 	whole := *r
 	whole.Schema = Schema
-	whole.Arms, whole.Loads = list(r.Arms), list(r.Loads)
-	whole.Claims, whole.Blocks = list(r.Claims), list(r.Blocks)
+	whole.Claims = append([]Claim{}, r.Claims...) // [] in place of null
 	if err := whole.Check(); err != nil {
 		return fmt.Errorf("%s is not written: %w", RunFile, err)
 	}
@@ -39,14 +38,6 @@ func Save(folder string, r *Run) error {
 		return err
 	}
 	return Replace(filepath.Join(folder, RunFile), append(text, '\n'))
-}
-
-// list is never nil, so that JSON has [] in place of null.
-func list[T any](of []T) []T {
-	if of == nil {
-		return []T{}
-	}
-	return of
 }
 
 // Read reads a run.json; path is the file, or the folder that it is in.

@@ -158,21 +158,6 @@ func (f *cabrankFront) status(ctx context.Context) (s cabrankStatus, err error) 
 	return s, nil
 }
 
-// workers are the processes that it has started, by the names of their places.
-func (f *cabrankFront) workers(ctx context.Context) (pids map[string]int, err error) {
-	status, err := f.status(ctx)
-	if err != nil {
-		return nil, err
-	}
-	pids = map[string]int{}
-	for _, w := range status.Workers {
-		if w.PID > 0 {
-			pids[w.Name] = w.PID
-		}
-	}
-	return pids, nil
-}
-
 // enterPlaces makes control groups for the workers that it starts, and returns the
 // command by which each goes into that of its place.
 func (f *cabrankFront) enterPlaces(cores float64) (command []string, err error) {

@@ -105,12 +105,14 @@ func (r *Rig) slow(ctx context.Context, i int, d time.Duration) error {
 func (r *Rig) group(ctx context.Context, i int) (int, error) {
 	name := workerName(i)
 	if starter, ok := r.front.(*cabrankFront); ok && r.spec.Front.Starts {
-		pids, err := starter.workers(ctx)
+		status, err := starter.status(ctx)
 		if err != nil {
 			return 0, err
 		}
-		if pid, runs := pids[name]; runs {
-			return pid, nil // cabrank makes each the leader of a group
+		for _, w := range status.Workers {
+			if w.Name == name && w.PID > 0 {
+				return w.PID, nil // cabrank makes each the leader of a group
+			}
 		}
 		return 0, fmt.Errorf("%s does not run", name)
 	}

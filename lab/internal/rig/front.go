@@ -44,7 +44,7 @@ func newFront(r *Rig) front {
 	case scenario.FrontDNAT:
 		return &serviceFront{b}
 	case scenario.FrontCabrank:
-		return &cabrankFront{base: b, config: r.folder.file("cabrank.yml"), socket: r.folder.file("cabrank.sock")}
+		return &cabrankFront{base: b, config: r.file("cabrank.yml"), socket: r.file("cabrank.sock")}
 	default:
 		proxy, _ := proxies.Find(string(kind))
 		return &proxyFront{base: b, proxy: proxy}
@@ -148,17 +148,17 @@ func (f *proxyFront) start(ctx context.Context, backends []string) error {
 	f.config = proxies.Config{
 		Listen: f.target(), Workers: f.workers(backends), Policy: spec.Front.Policy,
 		Connections: max(0, f.rig.files/2-spareFiles), Files: f.rig.files,
-		Control: f.rig.folder.file("proxy.sock"),
+		Control: f.rig.file("proxy.sock"),
 	}
 	if spec.Front.TLS == scenario.TLSItself {
 		f.config.Cert = f.rig.cert()
 	}
-	args, err := f.proxy.Write(string(f.rig.folder), f.config)
+	args, err := f.proxy.Write(f.rig.folder, f.config)
 	if err != nil {
 		return err
 	}
 	return f.run(ctx, f.proxy.Name, testbed.Program{
-		Command: append(append([]string{path}, args...), spec.Front.Flags...), Env: spec.Front.Env, Dir: string(f.rig.folder), Cores: spec.Front.Cores,
+		Command: append(append([]string{path}, args...), spec.Front.Flags...), Env: spec.Front.Env, Dir: f.rig.folder, Cores: spec.Front.Cores,
 	})
 }
 
@@ -254,7 +254,7 @@ func (r *Rig) startGateway(ctx context.Context) error {
 }
 
 // cert is the file with the certificate of an arm, and its key.
-func (r *Rig) cert() string { return r.folder.file("cert.pem") }
+func (r *Rig) cert() string { return r.file("cert.pem") }
 
 func (r *Rig) makeCert() error {
 	cert, key, err := certificate.Make("bench.example", time.Now().Add(24*time.Hour))
@@ -272,10 +272,10 @@ func (r *Rig) startTLS(ctx context.Context) error {
 		if err != nil {
 			return p, err
 		}
-		args, err := proxy.Write(string(r.folder), proxies.Config{
+		args, err := proxy.Write(r.folder, proxies.Config{
 			Listen: r.tlsAt.addr(), Workers: []proxies.Worker{{Name: "front", Addr: r.front.target()}},
 			Connections: max(0, r.files/2-spareFiles), Files: r.files, Cert: r.cert(),
 		})
-		return testbed.Program{Command: append([]string{path}, args...), Dir: string(r.folder), Cores: r.spec.Front.Cores}, err
+		return testbed.Program{Command: append([]string{path}, args...), Dir: r.folder, Cores: r.spec.Front.Cores}, err
 	})
 }

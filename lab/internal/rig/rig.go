@@ -20,8 +20,8 @@ import (
 // which workers there are.
 type Rig struct {
 	spec      Spec
-	folder    folder
-	files     int // that each process may have open; 0 if it is not known
+	folder    string // where the files of the arm are; it is removed with it
+	files     int    // that each process may have open; 0 if it is not known
 	keeper    *testbed.Keeper
 	tree      *testbed.Tree // nil where no control groups can be made
 	pods      *testbed.Pods // the network that all of it runs in; nil: that of this process
@@ -57,7 +57,7 @@ func Start(ctx context.Context, spec Spec) (*Rig, error) {
 }
 
 func (r *Rig) start(ctx context.Context) (err error) {
-	if r.folder, err = makeFolder(); err != nil {
+	if r.folder, err = os.MkdirTemp("", "cabrank-lab-"); err != nil {
 		return err
 	}
 	if r.keeper, err = testbed.StartKeeper(r.spec.Programs.Lab); err != nil {
@@ -236,5 +236,7 @@ func (r *Rig) Close() {
 	if r.pods != nil {
 		r.pods.Close()
 	}
-	r.folder.remove()
+	if r.folder != "" {
+		_ = os.RemoveAll(r.folder) // in a folder for temporary files
+	}
 }

@@ -201,21 +201,8 @@ func (r *Rig) newGroup(name string, cores float64) (*testbed.Group, error) {
 	return g, nil
 }
 
-// folder is where the files of an arm are: made by makeFolder, ended by remove.
-type folder string
-
-func makeFolder() (folder, error) {
-	path, err := os.MkdirTemp("", "cabrank-lab-")
-	return folder(path), err
-}
-
-func (f folder) remove() {
-	if f != "" {
-		_ = os.RemoveAll(string(f)) // in a folder for temporary files
-	}
-}
-
-func (f folder) file(name string) string { return filepath.Join(string(f), name) }
+// file is the path of a file of the arm.
+func (r *Rig) file(name string) string { return filepath.Join(r.folder, name) }
 
 // log is where a process of an arm writes, beside what is kept for errors.
 func (s *Spec) log(process string) string {
