@@ -7,15 +7,15 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // What programs read is written down: every field of the status, of an event and
 // of a request is in docs/control.md.
 func TestControlIsDocumented(t *testing.T) {
 	text, err := os.ReadFile("../../docs/control.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	for _, shape := range []any{
 		Status{}, Event{}, RestartRequest{}, DrainRequest{}, ScaleRequest{}, UpgradeRequest{}, StopRequest{},
 	} {
@@ -60,9 +60,7 @@ func fieldsOf(shape reflect.Type) []string {
 // are none.
 func TestStatusAsJSON(t *testing.T) {
 	got, err := json.Marshal(WorkerStatus{Name: "worker-1", Since: time.Unix(0, 0).UTC()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	want := `{"name":"worker-1","index":0,"state":"","since":"1970-01-01T00:00:00Z","pid":0,"address":"","generation":0,` +
 		`"slots":0,"in_flight":0,"ghosts":0,"served":0,"restarts":null,"retired":null}`
 	if string(got) != want {

@@ -11,6 +11,8 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // shortFolder returns a folder with a path short enough for sockets, which
@@ -18,9 +20,7 @@ import (
 func shortFolder(t *testing.T) string {
 	t.Helper()
 	folder, err := os.MkdirTemp("", "ctl") //nolint:usetesting // see above
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	t.Cleanup(func() { os.RemoveAll(folder) })
 	return folder
 }
@@ -28,9 +28,7 @@ func shortFolder(t *testing.T) string {
 func listenSomewhere(t *testing.T, folder string) *ControlListener {
 	t.Helper()
 	l, err := ListenControlAuto(folder, 8080)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	t.Cleanup(func() { l.Close() })
 	return l
 }
@@ -39,9 +37,7 @@ func listenSomewhere(t *testing.T, folder string) *ControlListener {
 func deadSocket(t *testing.T, path string) {
 	t.Helper()
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	l.SetUnlinkOnClose(false)
 	l.Close()
 }
@@ -62,9 +58,7 @@ func TestControlSocketIsPrivate(t *testing.T) {
 		l.Path(): os.ModeSocket | 0o600,
 	} {
 		info, err := os.Lstat(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		if info.Mode() != want {
 			t.Errorf("%s has mode %v, want %v", path, info.Mode(), want)
 		}
@@ -81,9 +75,7 @@ func TestControlFolderMustBeOurs(t *testing.T) {
 	for _, err := range []error{
 		os.Mkdir(open, 0o700), os.Chmod(open, 0o755), os.Mkdir(ours, 0o700), os.Symlink(ours, link), os.WriteFile(file, nil, 0o600),
 	} {
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 	}
 	cases := map[string]string{
 		open: "is open to other users (mode 0755)", file: "is no folder", link: "is no folder",
@@ -91,9 +83,7 @@ func TestControlFolderMustBeOurs(t *testing.T) {
 	}
 	if os.Geteuid() == 0 {
 		foreign := filepath.Join(base, "foreign")
-		if err := errors.Join(os.Mkdir(foreign, 0o700), os.Chown(foreign, 4711, 4711)); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, errors.Join(os.Mkdir(foreign, 0o700), os.Chown(foreign, 4711, 4711)))
 		cases[foreign] = "belongs to another user (uid 4711)"
 	}
 	for folder, want := range cases {
@@ -122,9 +112,7 @@ func TestControlPathOfOnesOwn(t *testing.T) {
 		"writable": {0o777, "other users may write to"}, "group": {0o775, "other users may write to"},
 	} {
 		folder := filepath.Join(base, name)
-		if err := errors.Join(os.Mkdir(folder, 0o700), os.Chmod(folder, test.mode)); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, errors.Join(os.Mkdir(folder, 0o700), os.Chmod(folder, test.mode)))
 		l, err := ListenControl(filepath.Join(folder, "s"))
 		if err == nil {
 			l.Close()
@@ -160,9 +148,7 @@ func TestControlSocketOfAPredecessor(t *testing.T) {
 	if exists(path) {
 		t.Error("Close has left the file")
 	}
-	if err := os.WriteFile(path, []byte("mine"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(path, []byte("mine"), 0o600))
 	if _, err := ListenControl(path); err == nil || !strings.Contains(err.Error(), "is there and no socket") {
 		t.Errorf("in place of a file: got %v", err)
 	}
@@ -221,9 +207,7 @@ func TestControlFolderIsSwept(t *testing.T) {
 	folder := shortFolder(t)
 	dead, file := filepath.Join(folder, "1.sock"), filepath.Join(folder, "2.sock")
 	deadSocket(t, dead)
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(file, nil, 0o600))
 	living := listenSomewhere(t, folder)
 	if exists(dead) || !exists(file) {
 		t.Errorf("dead socket there: %t, file there: %t", exists(dead), exists(file))
@@ -264,22 +248,14 @@ func TestControlSocketIsTakenOnce(t *testing.T) {
 func TestControlSocketHandedOver(t *testing.T) {
 	path := filepath.Join(shortFolder(t), "s")
 	old, err := ListenControl(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	file, err := old.File()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer file.Close()
 	copied, err := net.FileListener(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	heir, err := InheritControl(copied.(*net.UnixListener))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	old.Release()
 	old.Close()
 	if !Listens(path) {
@@ -295,12 +271,8 @@ func TestControlSocketHandedOver(t *testing.T) {
 func TestControlCloseRemovesOnlyItsOwn(t *testing.T) {
 	path := filepath.Join(shortFolder(t), "s")
 	l, err := ListenControl(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := errors.Join(os.Remove(path), os.WriteFile(path, nil, 0o600)); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
+	testkit.Must(t, errors.Join(os.Remove(path), os.WriteFile(path, nil, 0o600)))
 	l.Close()
 	if !exists(path) {
 		t.Error("removed a file that it had not made")
@@ -319,14 +291,10 @@ func TestControlPathThatIsTooLong(t *testing.T) {
 func TestControlPeer(t *testing.T) {
 	l := listenSomewhere(t, shortFolder(t))
 	client, err := net.Dial("unix", l.Path())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer client.Close()
 	server, err := l.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer server.Close()
 	uid, pid, known := peerOf(server.(*net.UnixConn))
 	if known != (runtime.GOOS == "linux") || known && (uid != os.Geteuid() || pid != os.Getpid()) {

@@ -91,9 +91,7 @@ func startControl(t *testing.T) *testControl {
 	t.Helper()
 	testkit.CheckLeaks(t)
 	listener, err := ListenControl(filepath.Join(shortFolder(t), "s"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	c := &testControl{Client: NewClient(listener.Path()), fleet: newFakeFleet(), journal: NewJournal()}
 	c.server = ServeControl(listener, Controls{
 		Observer: fakeStatus{PID: 7, Workers: []WorkerStatus{{Name: "worker-1"}}},
@@ -133,9 +131,7 @@ func (c *testControl) restart(t *testing.T, request RestartRequest) following {
 func TestControlStatus(t *testing.T) {
 	c := startControl(t)
 	status, raw, err := c.Status(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if status.PID != 7 || len(status.Workers) != 1 || !strings.Contains(string(raw), `"pid":7`) {
 		t.Errorf("got %+v from %s", status, raw)
 	}
@@ -208,9 +204,7 @@ func TestControlWatch(t *testing.T) {
 	var lines []*bufio.Scanner
 	for range 3 {
 		answer, err := c.ask(t.Context(), http.MethodGet, "events", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		t.Cleanup(func() { answer.Body.Close() })
 		lines = append(lines, bufio.NewScanner(answer.Body))
 	}
@@ -246,9 +240,7 @@ func TestControlRefusals(t *testing.T) {
 		{"GET", "nothing", ``, 404, ""},
 	} {
 		answer, err := c.ask(t.Context(), test.method, test.name, strings.NewReader(test.body))
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		body, _ := io.ReadAll(answer.Body)
 		answer.Body.Close()
 		if answer.StatusCode != test.status || !strings.Contains(string(body), test.says) {
@@ -296,9 +288,7 @@ func TestControlShutdown(t *testing.T) {
 func TestControlAnswerThatBreaksOff(t *testing.T) {
 	path := filepath.Join(shortFolder(t), "s")
 	l, err := net.Listen("unix", path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer l.Close()
 	go func() {
 		conn, err := l.Accept()

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // A probe is answered at once, however many connections somebody holds open,
@@ -19,9 +21,7 @@ func TestProbesAreNotCrowdedOut(t *testing.T) {
 	for _, beginning := range []string{"", "GET /liveness HTTP/1.1\r\nHost: x\r\n", "GET /liveness HTTP/1.1\r\nHost: x\r\n\r\n"} {
 		for range maxConnections/2 + 1 {
 			conn, err := net.Dial("tcp", s.Addr().String())
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			t.Cleanup(func() { _ = conn.Close() })
 			if _, err := io.WriteString(conn, beginning); err != nil {
 				t.Fatal(err)
@@ -33,9 +33,7 @@ func TestProbesAreNotCrowdedOut(t *testing.T) {
 		}
 	}
 	first := held[0]
-	if err := first.SetReadDeadline(time.Now().Add(30 * time.Second)); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, first.SetReadDeadline(time.Now().Add(30*time.Second)))
 	if _, err := first.Read(make([]byte, 1)); err == nil || strings.Contains(err.Error(), "timeout") {
 		t.Errorf("the oldest connection is still there: %v", err)
 	}
@@ -45,18 +43,14 @@ func TestProbesAreNotCrowdedOut(t *testing.T) {
 // is alone.
 func TestCrowdSparesDescriptors(t *testing.T) {
 	on, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer on.Close()
 	c := newCrowd(100)
 	c.files = spareFiles
 	var first net.Conn
 	for i := range 3 {
 		conn, err := net.Dial("tcp", on.Addr().String())
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		t.Cleanup(func() { conn.Close() })
 		if got := c.note(conn, http.StateNew); got != first {
 			t.Errorf("with %d others %v goes, want %v", i, got, first)

@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/common/expfmt"
 
 	"github.com/cabrank/cabrank/internal/scrape"
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // Workers' metrics stand beside cabrank's own: of equal names they have the label worker
@@ -21,9 +22,7 @@ func TestJoined(t *testing.T) {
 	store := scrape.NewStore(scrape.Options{Rules: []scrape.Rule{{Pattern: "go_*", Policy: scrape.Sum}}})
 	page := "# HELP process_cpu_seconds_total Theirs.\n# TYPE process_cpu_seconds_total counter\nprocess_cpu_seconds_total 5\n" +
 		"cabrank_sockets 7\n# TYPE old counter\nold 3\n# TYPE a_total counter\na_total 1\n"
-	if err := store.Join("worker-1").ReadText([]byte(page)); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, store.Join("worker-1").ReadText([]byte(page)))
 	want := `# TYPE a_total counter
 a_total 1
 # HELP cabrank_sockets Ours.
@@ -48,15 +47,11 @@ process_cpu_seconds_total{worker="worker-1"} 5
 func pageText(t *testing.T, from prometheus.Gatherer, format expfmt.Format) string {
 	t.Helper()
 	families, err := from.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	var b bytes.Buffer
 	to := expfmt.NewEncoder(&b, format)
 	for _, f := range families {
-		if err := to.Encode(f); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, to.Encode(f))
 	}
 	return b.String()
 }

@@ -11,14 +11,13 @@ import (
 	"time"
 
 	"github.com/cabrank/cabrank/internal/relay"
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 func startMetrics(t *testing.T, sources Sources) string {
 	t.Helper()
 	s, err := ServeMetrics(loopback(t), "/metrics", sources, quiet())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	stopAtEnd(t, s)
 	return "http://" + s.Addr().String()
 }
@@ -28,14 +27,10 @@ func get(t *testing.T, url string) (status int, contentType, body string) {
 	t.Helper()
 	client := http.Client{Timeout: 30 * time.Second}
 	answer, err := client.Get(url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer answer.Body.Close()
 	content, err := io.ReadAll(answer.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return answer.StatusCode, answer.Header.Get("Content-Type"), string(content)
 }
 
@@ -155,9 +150,7 @@ func TestMetricsOnOtherPathsAreNotFound(t *testing.T) {
 // Braces are wildcards to net/http's mux; here they are a path like any other.
 func TestOddMetricsPath(t *testing.T) {
 	s, err := ServeMetrics(loopback(t), "/{m", Sources{}, quiet())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	stopAtEnd(t, s)
 	if status, _, _ := get(t, "http://"+s.Addr().String()+"/%7Bm"); status != 200 {
 		t.Errorf("status %d", status)

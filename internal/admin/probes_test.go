@@ -13,6 +13,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // fakeHealth is a Health that tests switch.
@@ -45,9 +47,7 @@ func stopAtEnd(t *testing.T, s *Server) {
 func loopback(t *testing.T) net.Listener {
 	t.Helper()
 	on, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return on
 }
 
@@ -62,13 +62,9 @@ func startProbes(t *testing.T, health Health) *Server {
 func exchange(t *testing.T, address, request string) string {
 	t.Helper()
 	conn, err := net.DialTimeout("tcp", address, 10*time.Second)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer conn.Close()
-	if err := conn.SetDeadline(time.Now().Add(30 * time.Second)); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, conn.SetDeadline(time.Now().Add(30*time.Second)))
 	fmt.Fprintf(conn, "%s HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", request)
 	var answer strings.Builder
 	for lines := bufio.NewScanner(conn); lines.Scan(); {
@@ -123,9 +119,7 @@ func TestShutdownIsBounded(t *testing.T) {
 		<-release
 	}), maxConnections, quiet())
 	conn, err := net.Dial("tcp", s.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer conn.Close()
 	fmt.Fprint(conn, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
 	<-entered
@@ -137,9 +131,7 @@ func TestShutdownIsBounded(t *testing.T) {
 	if err := <-s.Failed(); err != nil {
 		t.Errorf("Failed: %v", err)
 	}
-	if err := conn.SetReadDeadline(time.Now().Add(30 * time.Second)); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, conn.SetReadDeadline(time.Now().Add(30*time.Second)))
 	if _, err := conn.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
 		t.Errorf("the connection is still open: %v", err)
 	}
@@ -148,9 +140,7 @@ func TestShutdownIsBounded(t *testing.T) {
 // A listener that dies is told of, because its process must not go on.
 func TestDeadListenerIsReported(t *testing.T) {
 	s := ServeProbes(loopback(t), &fakeHealth{}, quiet())
-	if err := s.listener.Close(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, s.listener.Close())
 	if err := <-s.Failed(); err == nil {
 		t.Error("no error of a closed listener")
 	}
@@ -168,9 +158,7 @@ func TestReleasedServer(t *testing.T) {
 	s := ServeProbes(on, health, quiet())
 	stopAtEnd(t, s)
 	conn, err := net.Dial("tcp", s.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer conn.Close()
 	<-on.accepted
 	s.Release()

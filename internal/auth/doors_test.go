@@ -76,9 +76,7 @@ func askAtDoor(t *testing.T, v *Verifier) *askedDoor {
 		Log:    slog.New(slog.DiscardHandler), Random: func() float64 { return 0.5 }, Auth: bearers{v},
 	})
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	served := make(chan error, 1)
 	go func() { served <- r.Serve(ln) }() // ended by Close
 	t.Cleanup(func() {
@@ -119,17 +117,11 @@ func described(t *testing.T) *schema.Files {
 			{Name: new("Hello"), InputType: new(".test.Nothing"), OutputType: new(".test.Nothing")},
 		}}},
 	}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	name := filepath.Join(t.TempDir(), "greeter.pb")
-	if err := os.WriteFile(name, set, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(name, set, 0o600))
 	files, err := schema.ReadFiles([]string{name})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return files
 }
 
@@ -330,9 +322,7 @@ func TestKeysChangeAtDoors(t *testing.T) {
 	d := askAtDoor(t, v)
 	d.wantServed(t, old, "u1")
 	d.wantRefused(t, fresh, errKey)
-	if err := v.Replace(Options{Secret: []byte(other), Defaults: all}); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, v.Replace(Options{Secret: []byte(other), Defaults: all}))
 	d.wantRefused(t, old, errKey)
 	d.wantServed(t, fresh, "u1")
 

@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"github.com/go-jose/go-jose/v4"
+
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // certificate is one of k, signed by itself.
@@ -23,9 +25,7 @@ func certificate(t testing.TB, k *ecdsa.PrivateKey) []byte {
 	t.Helper()
 	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "t"}, NotAfter: time.Now().Add(time.Hour)}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, &k.PublicKey, k)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return armour("CERTIFICATE", der)
 }
 

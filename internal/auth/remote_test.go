@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"github.com/go-jose/go-jose/v4"
+
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // publisher is a server of keys in memory, for tests whose time is that of a bubble.
@@ -57,9 +59,7 @@ func openPublisher(t *testing.T, p *publisher, log *slog.Logger) *remote {
 	t.Helper()
 	r := newRemote("https://keys.example/jwks", log, func() {})
 	r.client.Transport = p
-	if err := r.open(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, r.open())
 	return r
 }
 

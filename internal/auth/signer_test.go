@@ -20,6 +20,8 @@ import (
 	"time"
 
 	"github.com/go-jose/go-jose/v4"
+
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // secret is what tests sign with, and the server knows.
@@ -60,18 +62,12 @@ func sign(t testing.TB, algorithm jose.SignatureAlgorithm, by any, id string, pa
 		options = options.WithHeader("kid", id)
 	}
 	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: algorithm, Key: by}, options)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	text, _ := json.Marshal(payload)
 	signed, err := signer.Sign(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	token, err := signed.CompactSerialize()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return token
 }
 
@@ -90,9 +86,7 @@ func mac(by []byte, text string) []byte {
 func public(t testing.TB, k crypto.Signer) []byte {
 	t.Helper()
 	der, err := x509.MarshalPKIXPublicKey(k.Public())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return armour("PUBLIC KEY", der)
 }
 
@@ -104,9 +98,7 @@ func armour(kind string, der []byte) []byte {
 func jwks(t testing.TB, all ...jose.JSONWebKey) []byte {
 	t.Helper()
 	text, err := json.Marshal(jose.JSONWebKeySet{Keys: all})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return text
 }
 
@@ -116,8 +108,6 @@ func verifier(t testing.TB, options Options) *Verifier {
 		options.Log = slog.New(slog.DiscardHandler)
 	}
 	v, err := New(options)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return v
 }

@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"github.com/go-jose/go-jose/v4"
+
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // Every algorithm of a key counts with that key, and with no other one.
@@ -70,9 +72,7 @@ func forgeries(t testing.TB) map[string]forgery {
 	another := base64.RawURLEncoding.EncodeToString([]byte(`{"sub":"admin","exp":9999999999}`))
 	signature := ofRSA[strings.LastIndex(ofRSA, ".")+1:]
 	embedded, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.RS256, Key: mine}, &jose.SignerOptions{EmbedJWK: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	bringsKey, _ := embedded.Sign(good)
 	withKey, _ := bringsKey.CompactSerialize()
 	rsaKeys, ecKeys, shared := Options{Keys: pemRSA}, Options{Keys: pemEC}, Options{Secret: []byte(secret)}
@@ -200,9 +200,7 @@ func TestRulesOfAToken(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			token := sign(t, jose.HS256, []byte(secret), "", claims(tc.claims))
 			got, err := verifier(t, Options{Secret: []byte(secret), Defaults: tc.defaults}).Verify(token)
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			if tc.want.User == "" {
 				tc.want.User = "u1"
 			}
@@ -267,9 +265,7 @@ func FuzzVerify(f *testing.F) {
 	f.Add(forge([]byte(secret), `{"alg":"none"}`, `{"sub":"a","exp":1e9,"nbf":null}`))
 	f.Add("..")
 	v, err := New(Options{Secret: []byte(secret)})
-	if err != nil {
-		f.Fatal(err)
-	}
+	testkit.Must(f, err)
 	f.Fuzz(func(t *testing.T, token string) {
 		identity, err := v.Verify(token)
 		if (identity == nil) != (err != nil) {
@@ -295,9 +291,7 @@ func FuzzClaims(f *testing.F) {
 	f.Add(`{"sub":"a","exp":-1.5e3,"aud":["x",1],"iss":{}}`)
 	f.Add(`[]`)
 	v, err := New(Options{Secret: []byte(secret), Defaults: Rules{Call: []string{"{user}"}}})
-	if err != nil {
-		f.Fatal(err)
-	}
+	testkit.Must(f, err)
 	f.Fuzz(func(t *testing.T, payload string) {
 		identity, err := v.Verify(forge([]byte(secret), `{"alg":"HS256"}`, payload))
 		if err == nil && (!isUser(identity.User) || time.Until(identity.Expires) < 0) {

@@ -29,9 +29,7 @@ func secureServer(t *testing.T, folder, name string, until time.Time, trusted *x
 	t.Helper()
 	cert, key, _ := testkit.Certificate(t, folder, name, until)
 	pair, err := tls.LoadX509KeyPair(cert, key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	config := &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}
 	if trusted != nil {
 		config.ClientAuth, config.ClientCAs = tls.RequireAndVerifyClientCert, trusted
@@ -43,9 +41,7 @@ func secureServer(t *testing.T, folder, name string, until time.Time, trusted *x
 func startSecure(t *testing.T, p certs.Peer, s *script, upstream string) (*Roster, *board) {
 	t.Helper()
 	peers, err := certs.NewPeers(p, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	b := newBoard()
 	o := testOptions(b, upstream)
 	o.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
@@ -131,9 +127,7 @@ func pagePeer(t *testing.T, folder string, page *httptest.Server) certs.Peer {
 // What hangs in the middle of a handshake ends with the context of who connects.
 func TestSilentHandshake(t *testing.T) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer ln.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()

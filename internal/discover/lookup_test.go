@@ -10,6 +10,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // script is a resolver that says what a test has written: by question, either a
@@ -86,9 +88,7 @@ var errServer = errors.New("server fails")
 func byName(t *testing.T, text string) entry {
 	t.Helper()
 	e, err := parse(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return e
 }
 

@@ -60,9 +60,7 @@ func TestRosterFollowsAName(t *testing.T) {
 	b.await(t, two, "remove")
 	testkit.Eventually(t, 20*time.Second, "the third address", func() bool { return r.Lookups()[0].Addresses == 1 })
 	b.wantTold(t, one, "add", "up at tcp "+one)
-	if err := r.Replace([]string{one}); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, r.Replace([]string{one}))
 	b.await(t, "127.0.0.9:"+port, "remove")
 	if got := r.Lookups(); len(got) != 0 {
 		t.Errorf("lookups of no name: %+v", got)
@@ -96,9 +94,7 @@ func TestRosterObeysPriority(t *testing.T) {
 	first.say(true)
 	b.await(t, low, "up at tcp "+low)
 	b.await(t, high, "down")
-	if err := r.SetDrained(low, true); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, r.SetDrained(low, true))
 	b.await(t, high, "up at tcp "+high)
 }
 

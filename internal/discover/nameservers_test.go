@@ -23,9 +23,7 @@ import (
 func resolverOf(t *testing.T, conf string, servers ...string) *nameservers {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "resolv.conf")
-	if err := os.WriteFile(path, []byte(conf), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(path, []byte(conf), 0o600))
 	return newNameservers(path, servers)
 }
 
@@ -198,12 +196,8 @@ func TestResolvConf(t *testing.T) {
 	}
 	write := func(text string, at time.Time) {
 		t.Helper()
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Chtimes(path, at, at); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, os.WriteFile(path, []byte(text), 0o600))
+		testkit.Must(t, os.Chtimes(path, at, at))
 	}
 	now := time.Now()
 	write("nameserver 10.0.0.10\nnameserver fd00::10\nsearch ns.svc.cluster.local svc.cluster.local\noptions ndots:2 timeout:99 attempts:99\n", now)
@@ -236,9 +230,7 @@ func TestResolvConf(t *testing.T) {
 	if got := conf.read(); !slices.Equal(got.servers, []string{"10.0.0.11:53"}) {
 		t.Errorf("after a change: %+v", got)
 	}
-	if err := os.Remove(path); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.Remove(path))
 	if got := conf.read(); !slices.Equal(got.servers, []string{"10.0.0.11:53"}) {
 		t.Errorf("after its end: %+v", got)
 	}

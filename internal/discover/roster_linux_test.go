@@ -46,9 +46,7 @@ func dialOnce(t *testing.T, address string) bool {
 func shrinkBacklog(t *testing.T, ln net.Listener) {
 	t.Helper()
 	raw, err := ln.(syscall.Conn).SyscallConn()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	var failed error
 	if err := raw.Control(func(fd uintptr) { failed = unix.Listen(int(fd), 0) }); err != nil || failed != nil {
 		t.Fatal(err, failed)

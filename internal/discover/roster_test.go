@@ -107,9 +107,7 @@ type endpoint struct {
 func listen(t *testing.T, network, address string, options ...grpc.ServerOption) *endpoint {
 	t.Helper()
 	ln, err := net.Listen(network, address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	e := &endpoint{Listener: ln, checks: health.NewServer(), server: grpc.NewServer(options...), done: make(chan struct{}), ending: make(chan struct{})}
 	grpc_health_v1.RegisterHealthServer(e.server, e.checks)
 	go func() { // ends with the listener
@@ -185,9 +183,7 @@ func testOptions(b *board, upstreams ...string) Options {
 func newRoster(t *testing.T, o Options) *Roster {
 	t.Helper()
 	r, err := New(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	t.Cleanup(r.Stop)
 	return r
 }
@@ -271,9 +267,7 @@ func TestRosterHearsHealth(t *testing.T) {
 // begun to accept, or is stopped.
 func TestRosterHearsSilence(t *testing.T) {
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer silent.Close()
 	address := silent.Addr().String()
 	b := newBoard()
@@ -291,14 +285,10 @@ func TestRosterHold(t *testing.T) {
 	address := server.Addr().String()
 	r, b := start(t, address)
 	b.await(t, address, "up at tcp "+address)
-	if err := r.SetDrained(address, true); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, r.SetDrained(address, true))
 	b.await(t, address, "down")
 	testkit.Eventually(t, 30*time.Second, "the state", func() bool { return r.Endpoints()[0].State == Drained })
-	if err := r.SetDrained(address, false); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, r.SetDrained(address, false))
 	b.await(t, address, "up at tcp "+address)
 	if err := r.SetDrained("10.0.0.1:1", true); err == nil || !strings.Contains(err.Error(), "10.0.0.1:1") {
 		t.Errorf("a name that nobody knows: %v", err)
@@ -320,29 +310,21 @@ func TestRosterReplace(t *testing.T) {
 	if err := r.Replace([]string{"dns:"}); err == nil {
 		t.Error("nonsense was taken")
 	}
-	if err := r.Replace(names[1:]); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, r.Replace(names[1:]))
 	b.await(t, names[2], "up at tcp "+names[2])
 	b.await(t, names[0], "down")
 	if got := r.Endpoints(); len(got) != 3 {
 		t.Errorf("while a call runs: %+v", got)
 	}
-	if err := r.Replace(names); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, r.Replace(names))
 	b.await(t, names[0], "up at tcp "+names[0])
-	if err := r.Replace(names[1:]); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, r.Replace(names[1:]))
 	b.await(t, names[0], "down")
 	b.setWork(names[0], Work{})
 	b.await(t, names[0], "remove")
 	testkit.Eventually(t, 30*time.Second, "its end", func() bool { return len(r.Endpoints()) == 2 })
 	b.wantTold(t, names[1], "add", "up at tcp "+names[1])
-	if err := r.Replace(names); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, r.Replace(names))
 	b.await(t, names[0], "up at tcp "+names[0])
 }
 
@@ -357,9 +339,7 @@ func TestRosterCuts(t *testing.T) {
 	r.Start()
 	b.await(t, address, "up at tcp "+address)
 	b.setWork(address, Work{InFlight: 1})
-	if err := r.Replace(nil); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, r.Replace(nil))
 	b.await(t, address, "remove")
 	b.wantTold(t, address, "add", "up at tcp "+address, "down", "cut", "remove")
 }

@@ -3,6 +3,8 @@ package discover
 import (
 	"testing"
 	"time"
+
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // Other times hold for endpoints that are watched already, and for those that
@@ -20,9 +22,7 @@ func TestRosterTakesOtherTimes(t *testing.T) {
 	r.Configure(Times{DrainTimeout: time.Hour, HealthInterval: 20 * time.Millisecond, HealthTimeout: o.HealthTimeout})
 	b.await(t, address, "down")
 	b.setWork(address, Work{InFlight: 1})
-	if err := r.Replace(nil); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, r.Replace(nil))
 	r.Configure(Times{DrainTimeout: time.Millisecond, HealthInterval: time.Hour, HealthTimeout: time.Hour})
 	b.await(t, address, "remove")
 	b.wantTold(t, address, "add", "up at tcp "+address, "down", "cut", "remove")

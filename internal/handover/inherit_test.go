@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 func TestListenedNames(t *testing.T) {
@@ -42,9 +44,7 @@ func TestInheritCleansTheEnvironment(t *testing.T) {
 	t.Setenv(watchdogTime, "20000000")
 	t.Setenv(watchdogPID, strconv.Itoa(os.Getpid()))
 	in, err := Inherit(quiet())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	for _, entry := range os.Environ() {
 		if strings.HasPrefix(entry, "LISTEN_") || strings.HasPrefix(entry, "NOTIFY_") || strings.HasPrefix(entry, "WATCHDOG_") {
 			t.Errorf("%s is left for workers", entry)

@@ -7,26 +7,22 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // given is a socket as a service manager or a predecessor would have made it.
 func given(t *testing.T, l *Listeners, s *socket, network, address string) net.Addr {
 	t.Helper()
 	on, err := net.Listen(network, address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if unixOn, isUnix := on.(*net.UnixListener); isUnix {
 		unixOn.SetUnlinkOnClose(false)
 	}
 	t.Cleanup(func() { on.Close() })
 	fd, err := copyOf(on)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := l.give(s, os.NewFile(uintptr(fd), "given")); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
+	testkit.Must(t, l.give(s, os.NewFile(uintptr(fd), "given")))
 	return on.Addr()
 }
 
@@ -92,9 +88,7 @@ func TestOriginSurvivesHandover(t *testing.T) {
 		t.Fatalf("%+v, %v", notes, err)
 	}
 	s := &socket{name: notes[0].Name, asked: notes[0].Asked, manager: notes[0].Manager}
-	if err := after.give(s, os.NewFile(uintptr(descriptors[0]), "given")); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, after.give(s, os.NewFile(uintptr(descriptors[0]), "given")))
 	second, origin, err := after.Open(Traffic, "tcp", ":2", unbound)
 	if err != nil || origin != Activated || second.Addr().String() != first.Addr().String() {
 		t.Fatal(origin, err)
@@ -106,9 +100,7 @@ func TestOriginSurvivesHandover(t *testing.T) {
 func TestClosedListenerIsNotHandedOver(t *testing.T) {
 	l := &Listeners{}
 	on, _, err := l.Open(Metrics, "tcp", "127.0.0.1:0", func() (net.Listener, error) { return net.Listen("tcp", "127.0.0.1:0") })
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	on.Close()
 	if notes, descriptors, err := l.notes(); err != nil || len(notes)+len(descriptors) > 0 {
 		t.Errorf("%+v, %v, %v", notes, descriptors, err)
@@ -118,23 +110,15 @@ func TestClosedListenerIsNotHandedOver(t *testing.T) {
 // A connection, a file and a number that is none are told apart from a listener.
 func TestOnlyListenersAreTaken(t *testing.T) {
 	on, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer on.Close()
 	conn, err := net.Dial("tcp", on.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer conn.Close()
 	connected, err := conn.(*net.TCPConn).File()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	null, err := os.Open(os.DevNull)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	for want, file := range map[string]*os.File{
 		"does not listen": connected,
 		"is no socket":    null,
@@ -148,9 +132,7 @@ func TestOnlyListenersAreTaken(t *testing.T) {
 func TestSameAddress(t *testing.T) {
 	tcp := func(address string) net.Addr {
 		addr, err := net.ResolveTCPAddr("tcp", address)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		return addr
 	}
 	for _, tc := range []struct {

@@ -8,26 +8,22 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // manager is a service manager that listens.
 func manager(t *testing.T, name string) func() string {
 	t.Helper()
 	conn, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: name, Net: "unixgram"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	t.Cleanup(func() { conn.Close() })
 	return func() string {
 		t.Helper()
-		if err := conn.SetReadDeadline(time.Now().Add(bound)); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, conn.SetReadDeadline(time.Now().Add(bound)))
 		b := make([]byte, 4096)
 		n, err := conn.Read(b)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		return string(b[:n])
 	}
 }

@@ -23,12 +23,8 @@ func successorAndOld(t *testing.T) (*Predecessor, *link) {
 	if m, _, err := theirs.receive(time.Now().Add(bound)); err != nil || m.speaks() != nil || m.Limit != time.Minute.Milliseconds() {
 		t.Fatalf("%+v, %v", m, err)
 	}
-	if err := theirs.send(&message{Kind: kindHello, Oldest: 1, Newest: 1, Program: "v0", PID: 4711, Workers: 2}); err != nil {
-		t.Fatal(err)
-	}
-	if err := <-greeted; err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, theirs.send(&message{Kind: kindHello, Oldest: 1, Newest: 1, Program: "v0", PID: 4711, Workers: 2}))
+	testkit.Must(t, <-greeted)
 	if p.PID != 4711 || p.Workers != 2 || p.Program != "v0" {
 		t.Fatalf("%+v", p)
 	}
@@ -39,21 +35,13 @@ func successorAndOld(t *testing.T) (*Predecessor, *link) {
 func handOne(t *testing.T, p *Predecessor, old *link, l *Listeners) {
 	t.Helper()
 	on, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	t.Cleanup(func() { on.Close() })
 	fd, err := copyOf(on)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer closeDescriptors([]int{fd})
-	if err := old.send(&message{Kind: kindListeners, Sockets: []socketNote{{Name: Traffic, Asked: "x"}}}, fd); err != nil {
-		t.Fatal(err)
-	}
-	if err := p.Take(l); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, old.send(&message{Kind: kindListeners, Sockets: []socketNote{{Name: Traffic, Asked: "x"}}}, fd))
+	testkit.Must(t, p.Take(l))
 	taken, origin, err := l.Open(Traffic, "tcp", "x", unbound)
 	if err != nil || origin != Received {
 		t.Fatal(origin, err)
@@ -77,9 +65,7 @@ func TestOldProcessDiesAfterHandingOver(t *testing.T) {
 func TestOldProcessGivesUp(t *testing.T) {
 	p, old := successorAndOld(t)
 	handOne(t, p, old, &Listeners{})
-	if err := old.send(&message{Kind: kindFailed, Error: "SIGTERM"}); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, old.send(&message{Kind: kindFailed, Error: "SIGTERM"}))
 	old.close()
 	<-p.Gone()
 	if err := p.Serving(); !errors.Is(err, errGivenUp) || !strings.HasSuffix(err.Error(), ": SIGTERM") {
@@ -96,9 +82,7 @@ func TestOldProcessIsLost(t *testing.T) {
 	} {
 		p, old := successorAndOld(t)
 		if last != nil {
-			if err := old.send(last); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, old.send(last))
 		}
 		old.close()
 		if err := p.Lost(); !errors.Is(err, want) {
@@ -116,19 +100,13 @@ func TestTakeRefusesOtherThings(t *testing.T) {
 	p, old := successorAndOld(t)
 	descriptors := openDescriptors(t)
 	null, err := os.Open(os.DevNull)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := old.send(&message{Kind: kindListeners, Sockets: []socketNote{{Name: Traffic}}}, int(null.Fd())); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
+	testkit.Must(t, old.send(&message{Kind: kindListeners, Sockets: []socketNote{{Name: Traffic}}}, int(null.Fd())))
 	null.Close()
 	if err := p.Take(&Listeners{}); err == nil || !strings.Contains(err.Error(), "is no socket") {
 		t.Errorf("got %v", err)
 	}
-	if err := old.send(&message{Kind: kindOver}); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, old.send(&message{Kind: kindOver}))
 	if err := p.Take(&Listeners{}); err == nil || !strings.Contains(err.Error(), `"over" in place of its listeners`) {
 		t.Errorf("got %v", err)
 	}
@@ -143,9 +121,7 @@ func TestTakeRefusesOtherThings(t *testing.T) {
 func TestOldProcessSpeaksAnotherVersion(t *testing.T) {
 	theirs, ours := pair(t)
 	p := newPredecessor(ours)
-	if err := theirs.send(&message{Kind: kindHello, Oldest: 3, Newest: 4, Program: "v7"}); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, theirs.send(&message{Kind: kindHello, Oldest: 3, Newest: 4, Program: "v7"}))
 	if err := p.Greet("v1", time.Minute); err == nil || !strings.Contains(err.Error(), "speaks versions 3 to 4") {
 		t.Errorf("got %v", err)
 	}

@@ -4,6 +4,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // The units that people copy fit the code: the socket has the name of the
@@ -14,9 +16,7 @@ func TestUnits(t *testing.T) {
 		"../../deploy/systemd/cabrank.service": {"Type=notify", "NotifyAccess=main", "KillMode=mixed"},
 	} {
 		unit, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		for _, line := range lines {
 			if !strings.Contains(string(unit), "\n"+line+"\n") {
 				t.Errorf("%s has no line %s", file, line)

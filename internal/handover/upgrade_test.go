@@ -133,9 +133,7 @@ type old struct {
 func newOld(t *testing.T, mode string) *old {
 	t.Helper()
 	path, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	o := &old{t: t, state: make(chan *os.ProcessState, 1)}
 	o.Options = Options{
 		Version: "test", Path: path, Environ: append(os.Environ(), successorVariable+"="+mode),
@@ -162,9 +160,7 @@ func newOld(t *testing.T, mode string) *old {
 func (o *old) open(name, network, address string) net.Listener {
 	o.t.Helper()
 	on, _, err := o.Listeners.Open(name, network, address, func() (net.Listener, error) { return net.Listen(network, address) })
-	if err != nil {
-		o.t.Fatal(err)
-	}
+	testkit.Must(o.t, err)
 	o.t.Cleanup(func() { on.Close() })
 	return on
 }
@@ -180,18 +176,14 @@ func TestUpgrade(t *testing.T) {
 	descriptors := openDescriptors(t)
 	o := newOld(t, "good")
 	next, err := o.upgrade(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if next.PID != o.cmd.Process.Pid || o.over != next.PID {
 		t.Errorf("successor %d, told of %d, started %d", next.PID, o.over, o.cmd.Process.Pid)
 	}
 	addr := o.listener.Addr().String()
 	o.listener.Close()
 	conn, err := net.Dial("tcp", addr)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	said, _ := io.ReadAll(conn)
 	conn.Close()
 	if want := fmt.Sprint(next.PID); string(said) != want {
@@ -275,9 +267,7 @@ func (o *old) wantUnharmed() {
 		}
 	}()
 	conn, err := o.listener.Accept()
-	if err != nil {
-		o.t.Fatal(err)
-	}
+	testkit.Must(o.t, err)
 	conn.Close()
 }
 
@@ -332,13 +322,9 @@ func openDescriptors(t *testing.T) int {
 // Program is the path that was used, not the file behind it.
 func TestProgram(t *testing.T) {
 	path, err := Program()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	running, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	one, _ := os.Stat(path)
 	two, _ := os.Stat(running)
 	if !filepath.IsAbs(path) || !os.SameFile(one, two) {

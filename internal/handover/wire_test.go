@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 func parseFrame(frame []byte) (*message, error) {
@@ -28,9 +30,7 @@ func parseFrame(frame []byte) (*message, error) {
 // The first bytes are the same in every version to come.
 func TestFrame(t *testing.T) {
 	frame, err := newFrame(&message{Kind: kindHello, Oldest: 1, Newest: 1, Program: "v1", PID: 7, Limit: 70_000})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	want := "CRHO\x00\x00\x00\x4a" + `{"kind":"hello","oldest":1,"newest":1,"program":"v1","pid":7,"limit_ms":70000}`
 	want = want[:7] + string(rune(len(want)-headerSize)) + want[8:]
 	if string(frame) != want {
@@ -76,9 +76,7 @@ func TestMessageOfANewerSide(t *testing.T) {
 // Texts go to a log and a terminal.
 func TestTextsAreHarmless(t *testing.T) {
 	m, err := parseMessage([]byte(`{"kind":"failed","error":"a\n\u001b[31mb\u0007` + strings.Repeat("é", maxText) + `"}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if !strings.HasPrefix(m.Error, "a [31mbé") || len(m.Error) > maxText+3 {
 		t.Errorf("%d bytes: %.20q", len(m.Error), m.Error)
 	}
@@ -87,13 +85,9 @@ func TestTextsAreHarmless(t *testing.T) {
 func pair(t *testing.T) (ours, theirs *link) {
 	t.Helper()
 	ours, file, err := newPair()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	theirs, err = newLink(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	t.Cleanup(func() { ours.close(); theirs.close() })
 	return ours, theirs
 }
@@ -103,9 +97,7 @@ func TestDescriptorsAreCounted(t *testing.T) {
 	descriptors := openDescriptors(t)
 	ours, theirs := pair(t)
 	file, err := os.Open(os.DevNull)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer file.Close()
 	fd := int(file.Fd())
 	one := []socketNote{{Name: Traffic}}
@@ -114,9 +106,7 @@ func TestDescriptorsAreCounted(t *testing.T) {
 		"too many":       func() error { return ours.send(&message{Kind: kindListeners, Sockets: one}, fd, fd) },
 		"too few":        func() error { return ours.send(&message{Kind: kindListeners, Sockets: one}) },
 	} {
-		if err := send(); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, send())
 		if m, files, err := theirs.receive(time.Now().Add(bound)); !errors.Is(err, errForeign) {
 			t.Errorf("%s: %+v, %d files, %v", what, m, len(files), err)
 		}
@@ -130,9 +120,7 @@ func TestDescriptorsAreCounted(t *testing.T) {
 func TestSlowWriter(t *testing.T) {
 	ours, theirs := pair(t)
 	frame, err := newFrame(&message{Kind: kindReady})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	go func() { // ends with the frame
 		for _, b := range frame {
 			ours.unix.Write([]byte{b})
@@ -154,19 +142,13 @@ func TestSlowWriter(t *testing.T) {
 // Only a unix socket is a link.
 func TestLinkOfSomethingElse(t *testing.T) {
 	on, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer on.Close()
 	conn, err := net.Dial("tcp", on.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer conn.Close()
 	file, err := conn.(*net.TCPConn).File()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if _, err := newLink(file); err == nil {
 		t.Error("a TCP connection was taken")
 	}
@@ -186,9 +168,7 @@ func FuzzFrame(f *testing.F) {
 		{Kind: kindFailed, Error: "a\nb"},
 	} {
 		frame, err := newFrame(&m)
-		if err != nil {
-			f.Fatal(err)
-		}
+		testkit.Must(f, err)
 		f.Add(frame)
 	}
 	f.Add([]byte("CRHO\x00\x00\x00\x02{}"))

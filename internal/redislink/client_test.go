@@ -35,14 +35,10 @@ func TestUnfitConnectionIsLeft(t *testing.T) {
 			})
 			var log strings.Builder
 			c, err := redislink.Open(server.Address, slog.New(slog.NewTextHandler(&log, nil)))
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			defer c.Close()
 			push := func() error { return c.Do(within(t), c.B().Lpush().Key("k").Element("x").Build()).Error() }
-			if err := push(); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, push())
 			lost.Store(100)
 			if err := push(); !redislink.IsUnfit(err) {
 				t.Errorf("got %v", err)
@@ -68,9 +64,7 @@ func TestReplicaIsFound(t *testing.T) {
 		return fakeredis.Default(args)
 	})
 	c, err := redislink.Open(server.Address, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer c.Close()
 	for i, want := range []bool{false, true} {
 		if _, err := c.Check(within(t), c, ""); (err == nil) != want {

@@ -16,23 +16,15 @@ import (
 func TestEndBehindAGoodbye(t *testing.T) {
 	testkit.CheckLeaks(t)
 	on, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer on.Close()
 	here, err := net.Dial("tcp", on.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer here.Close()
 	there, err := on.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	raw, err := here.(*net.TCPConn).SyscallConn()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if _, err := there.Write([]byte("-ERR idle for too long\r\n")); err != nil {
 		t.Fatal(err)
 	}
@@ -48,9 +40,7 @@ func TestEndedConnectionIsNotWrittenTo(t *testing.T) {
 	testkit.CheckLeaks(t)
 	server := fakeredis.Start(t, func(_ *fakeredis.Conn, args []string) string { return fakeredis.Default(args) })
 	c, err := Open(server.Address, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer c.Close()
 	cut := func() {
 		server.Cut()

@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // benchPage has 2,000 series, half of them of histograms, as a Rails service has them.
@@ -42,9 +44,7 @@ func BenchmarkRound(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		for _, p := range all {
-			if err := p.ReadText(page); err != nil {
-				b.Fatal(err)
-			}
+			testkit.Must(b, p.ReadText(page))
 		}
 		if families, _ := s.Gather(); len(families) != 3 {
 			b.Fatal(families)
@@ -82,9 +82,7 @@ func BenchmarkScrape(b *testing.B) {
 func serveBytes(b *testing.B, page []byte) Address {
 	b.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		b.Fatal(err)
-	}
+	testkit.Must(b, err)
 	b.Cleanup(func() { _ = listener.Close() })
 	response := fmt.Appendf(nil, "HTTP/1.1 200 OK\r\nContent-Type: text/plain; version=0.0.4\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s", len(page), page)
 	go func() { // ends with its listener
@@ -106,8 +104,6 @@ func serveBytes(b *testing.B, page []byte) Address {
 func cpuTime(b *testing.B) time.Duration {
 	b.Helper()
 	var usage syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
-		b.Fatal(err)
-	}
+	testkit.Must(b, syscall.Getrusage(syscall.RUSAGE_SELF, &usage))
 	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }

@@ -10,6 +10,8 @@ import (
 	dto "github.com/prometheus/client_model/go"
 	"google.golang.org/protobuf/encoding/protodelim"
 	"google.golang.org/protobuf/proto"
+
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // protobufPage is what a registry shows in protobuf.
@@ -18,9 +20,7 @@ func protobufPage(t testing.TB, collectors ...prometheus.Collector) []byte {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors...)
 	families, err := registry.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	var page bytes.Buffer
 	for _, f := range families {
 		if _, err := protodelim.MarshalTo(&page, f); err != nil {
@@ -43,9 +43,7 @@ func TestProtobuf(t *testing.T) {
 		g.WithLabelValues("x", "").Set(2)
 		p := s.Join(worker)
 		for range 2 {
-			if err := p.Read(protobufPage(t, c, h, q, g), "application/vnd.google.protobuf"); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, p.Read(protobufPage(t, c, h, q, g), "application/vnd.google.protobuf"))
 		}
 	}
 	expect(t, s, `c_total 3
@@ -104,9 +102,7 @@ func TestNativeHistograms(t *testing.T) {
 					h.Observe(v)
 					all.Observe(v)
 				}
-				if err := p.ReadProtobuf(protobufPage(t, h)); err != nil {
-					t.Fatal(err)
-				}
+				testkit.Must(t, p.ReadProtobuf(protobufPage(t, h)))
 			}
 			if n == 0 {
 				p.Leave()
@@ -115,9 +111,7 @@ func TestNativeHistograms(t *testing.T) {
 		families, _ := s.Gather()
 		got := families[0].GetMetric()[0].GetHistogram()
 		var m dto.Metric
-		if err := all.Write(&m); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, all.Write(&m))
 		want := &dto.Histogram{}
 		nativeOf(m.GetHistogram()).show(want, 450)
 		want.SampleSum, want.SampleCount = got.SampleSum, proto.Uint64(450)

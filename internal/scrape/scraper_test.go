@@ -28,9 +28,7 @@ func serve(t *testing.T, network string, handler http.HandlerFunc) Address {
 		at = t.TempDir() + "/page"
 	}
 	listener, err := net.Listen(network, at)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	server := &http.Server{Handler: handler}
 	served := make(chan struct{})
 	go func() {

@@ -6,15 +6,15 @@ import (
 	"testing"
 
 	"github.com/prometheus/common/expfmt"
+
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // shown is the merged page as text.
 func shown(t testing.TB, s *Store) string {
 	t.Helper()
 	families, err := s.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	var b bytes.Buffer
 	for _, f := range families {
 		if _, err := expfmt.MetricFamilyToText(&b, f); err != nil {
@@ -37,9 +37,7 @@ func samples(page string) string {
 
 func read(t testing.TB, p *Process, page string) {
 	t.Helper()
-	if err := p.ReadText([]byte(page)); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, p.ReadText([]byte(page)))
 }
 
 func expect(t testing.TB, s *Store, want string) {

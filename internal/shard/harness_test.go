@@ -40,9 +40,7 @@ func tcpPair(t testing.TB) (ours, theirs net.Conn) {
 	theirs, ours = testkit.TCPPair(t)
 	// Small buffers of the kernel's, so that little is needed to block.
 	for _, err := range []error{theirs.(*net.TCPConn).SetReadBuffer(64 << 10), ours.(*net.TCPConn).SetWriteBuffer(64 << 10)} {
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 	}
 	return ours, theirs
 }
@@ -50,9 +48,7 @@ func tcpPair(t testing.TB) (ours, theirs net.Conn) {
 func unixPair(t testing.TB) (ours, theirs net.Conn) {
 	t.Helper()
 	l, err := net.Listen("unix", filepath.Join(t.TempDir(), "s"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer l.Close()
 	if theirs, err = net.Dial("unix", l.Addr().String()); err != nil {
 		t.Fatal(err)
@@ -82,16 +78,12 @@ func tlsPair(t testing.TB) (ours, theirs net.Conn) {
 	below, above := tcpPair(t)
 	cert, key, trust := testkit.Certificate(t, t.TempDir(), "shard.test", time.Now().Add(time.Hour))
 	certificate, err := tls.LoadX509KeyPair(cert, key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	server := Secure(below, &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12})
 	client := tls.Client(above, &tls.Config{RootCAs: trust, ServerName: "shard.test", MinVersion: tls.VersionTLS12})
 	done := make(chan error, 1)
 	go func() { done <- server.Handshake() }() // ends with the client's
-	if err := errors.Join(client.Handshake(), <-done); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, errors.Join(client.Handshake(), <-done))
 	return server, client
 }
 

@@ -184,9 +184,7 @@ func (h *host) watched() (n int) {
 	var info []byte
 	var err error
 	h.do(func() { info, err = os.ReadFile(fmt.Sprint("/proc/self/fdinfo/", h.poller.fd)) })
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	testkit.Must(h.t, err)
 	for line := range strings.Lines(string(info)) {
 		if strings.HasPrefix(line, "tfd:") {
 			n++
@@ -198,8 +196,6 @@ func (h *host) watched() (n int) {
 func openDescriptors(t testing.TB) int {
 	t.Helper()
 	open, err := os.ReadDir("/proc/self/fd")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return len(open)
 }

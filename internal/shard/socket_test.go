@@ -73,9 +73,7 @@ func TestResetByThePeer(t *testing.T) {
 	h := newHost(t)
 	ours, theirs := tcpPair(t)
 	l := h.serve(ours)
-	if err := theirs.(*net.TCPConn).SetLinger(0); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, theirs.(*net.TCPConn).SetLinger(0))
 	theirs.Close() // with a reset
 	if reason := h.awaitEnd(l); !errors.Is(reason, syscall.ECONNRESET) {
 		t.Errorf("reason: %v", reason)

@@ -183,9 +183,7 @@ func TestExpiryEndsASocket(t *testing.T) {
 		})
 		for token, lasts := range map[string]bool{"t": false, "long": true, "for+good": true} {
 			ws, response, err := dialer.Dial("ws://pipe/?token="+token, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			response.Body.Close()
 			t.Cleanup(func() { ws.Close() })
 			if lasts {
@@ -211,9 +209,7 @@ func TestRateOfMessages(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server, dialer := servePipes(t, Options{Broker: newScripted(), MessagesPerSecond: 10})
 		ws, response, err := dialer.Dial("ws://pipe/", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		response.Body.Close()
 		defer ws.Close()
 		began := time.Now()
@@ -243,9 +239,7 @@ func TestRateOfPongs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server, dialer := servePipes(t, Options{Broker: newScripted(), MessagesPerSecond: 10})
 		ws, response, err := dialer.Dial("ws://pipe/", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		response.Body.Close()
 		defer ws.Close()
 		began := time.Now()

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // autobahnCases is how many cases there are in the sections 1 to 10.
@@ -76,13 +78,9 @@ func runAutobahn(t *testing.T, url string, cases []string) map[string]autobahnRe
 		"outdir": dir, "servers": []any{map[string]any{"agent": "cabrank", "url": url}},
 		"cases": cases, "exclude-cases": []string{}, "exclude-agent-cases": map[string]any{},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	file := filepath.Join(dir, "spec.json")
-	if err := os.WriteFile(file, spec, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(file, spec, 0o600))
 	out, err := exec.CommandContext(t.Context(), "../../.deps/autobahn/wstest", "-m", "fuzzingclient", "-s", file).CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v:\n%s", err, out)
@@ -94,8 +92,6 @@ func runAutobahn(t *testing.T, url string, cases []string) map[string]autobahnRe
 	var index struct {
 		Cabrank map[string]autobahnResult `json:"cabrank"`
 	}
-	if err := json.Unmarshal(text, &index); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, json.Unmarshal(text, &index))
 	return index.Cabrank
 }

@@ -70,9 +70,7 @@ func target() exchange.Target {
 // none here.
 func TestDocumentedExchanges(t *testing.T) {
 	document, err := os.ReadFile("../../docs/juggler.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	blocks, ran := strings.Split(string(document), "```"), 0
 	for i := 1; i < len(blocks); i += 2 {
 		text := strings.TrimSpace(blocks[i])
@@ -82,9 +80,7 @@ func TestDocumentedExchanges(t *testing.T) {
 		// An id that is cut short is any, of one event or several.
 		text = regexp.MustCompile(`"id":"[0-9a-f]+\.\.\."`).ReplaceAllString(text, `"id":"$$uuid"`)
 		cases, err := exchange.Parse("juggler.md", fmt.Sprintf("== block %d\njoin proto=juggler.1\n%s\n", i/2, text))
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		exchange.Run(t, cases[0], target())
 		ran++
 	}

@@ -27,9 +27,7 @@ func join(t testing.TB, dialer *websocket.Dialer, url string) *client1 {
 	t.Helper()
 	dialer.Subprotocols = []string{Protocol1}
 	ws, response, err := dialer.Dial(url, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	response.Body.Close()
 	t.Cleanup(func() { ws.Close() })
 	c := &client1{t, ws}
@@ -42,9 +40,7 @@ func join(t testing.TB, dialer *websocket.Dialer, url string) *client1 {
 func (c *client1) send(messages ...string) {
 	c.t.Helper()
 	for _, m := range messages {
-		if err := c.ws.WriteMessage(websocket.TextMessage, []byte(m)); err != nil {
-			c.t.Fatal(err)
-		}
+		testkit.Must(c.t, c.ws.WriteMessage(websocket.TextMessage, []byte(m)))
 	}
 }
 
@@ -337,9 +333,7 @@ func TestTokensAreTold(t *testing.T) {
 	}}, noBounds)
 	dialer := &websocket.Dialer{Subprotocols: []string{Protocol1}}
 	ws, response, err := dialer.Dial(url, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	response.Body.Close()
 	defer ws.Close()
 	c := &client1{t, ws}
@@ -350,9 +344,7 @@ func TestTokensAreTold(t *testing.T) {
 		TTL  int64  `json:"ttl"`
 	}) {
 		t.Helper()
-		if err := json.Unmarshal([]byte(c.next()), &m); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, json.Unmarshal([]byte(c.next()), &m))
 		return m
 	}
 	hour := time.Hour.Milliseconds()
@@ -388,9 +380,7 @@ func TestMethodsTakeProtobuf(t *testing.T) {
 	m := methods{make(chan broker.Call, 1)}
 	url, _, _ := start(t, Options{Methods: m}, noBounds)
 	ws, response, err := (&websocket.Dialer{Subprotocols: []string{Protocol1Proto}}).Dial(url, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	response.Body.Close()
 	defer ws.Close()
 	next := func() string {
@@ -421,9 +411,7 @@ func TestMethodsTakeProtobuf(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			// call, number 1, /s/m, protobuf 08 01, credit 9
-			if err := ws.WriteMessage(websocket.BinaryMessage, []byte("\x08\x01\x10\x01\x22\x04/s/m\x42\x02\x08\x01\x50\x09")); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, ws.WriteMessage(websocket.BinaryMessage, []byte("\x08\x01\x10\x01\x22\x04/s/m\x42\x02\x08\x01\x50\x09")))
 			c := <-m.calls
 			if string(c.Args) != "\x08\x01" || c.Content != broker.Protobuf || c.URI != "/s/m" {
 				t.Errorf("called with %+v", c)

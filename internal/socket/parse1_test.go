@@ -15,6 +15,7 @@ import (
 	"google.golang.org/protobuf/types/dynamicpb"
 
 	"github.com/cabrank/cabrank/internal/broker"
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // checkRequest holds what every request of juggler.1 has.
@@ -61,9 +62,7 @@ func schema(t testing.TB) protoreflect.MessageDescriptor {
 	t.Helper()
 	compiler := protocompile.Compiler{Resolver: &protocompile.SourceResolver{ImportPaths: []string{"../../proto"}}}
 	files, err := compiler.Compile(context.Background(), "cabrank/socket/v1/socket.proto")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return files[0].Messages().ByName("Frame")
 }
 
@@ -103,9 +102,7 @@ func TestAppendProto(t *testing.T) {
 	read := func(a answer) protoreflect.Message {
 		t.Helper()
 		m := dynamicpb.NewMessage(frame)
-		if err := proto.Unmarshal(appendProto(nil, &a), m); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, proto.Unmarshal(appendProto(nil, &a), m))
 		if len(m.GetUnknown()) > 0 {
 			t.Errorf("%+v has fields that the schema has not", a)
 		}
@@ -154,9 +151,7 @@ func FuzzAppendJSON(f *testing.F) {
 	f.Add(uint64(0), "\xff", "ü", "\"", []byte(`{"error":{"message":"x"}}`), 0)
 	f.Add(uint64(0), "", "", "", []byte("\"\xff\""), -1)
 	document, err := os.ReadFile("../../docs/juggler.md")
-	if err != nil {
-		f.Fatal(err)
-	}
+	testkit.Must(f, err)
 	f.Fuzz(func(t *testing.T, id uint64, channel, pattern, message string, args []byte, code int) {
 		if !json.Valid(args) {
 			args = nil

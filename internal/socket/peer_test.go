@@ -29,9 +29,7 @@ func dial(t testing.TB, url string) *client {
 	t.Helper()
 	dialer := websocket.Dialer{Subprotocols: []string{Protocol}}
 	ws, response, err := dialer.Dial(url, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	response.Body.Close()
 	t.Cleanup(func() { ws.Close() })
 	return &client{t, ws}
@@ -40,9 +38,7 @@ func dial(t testing.TB, url string) *client {
 func (c *client) send(frames ...string) {
 	c.t.Helper()
 	for _, f := range frames {
-		if err := c.ws.WriteMessage(websocket.TextMessage, []byte(f)); err != nil {
-			c.t.Fatal(err)
-		}
+		testkit.Must(c.t, c.ws.WriteMessage(websocket.TextMessage, []byte(f)))
 	}
 }
 

@@ -34,9 +34,7 @@ func startDatabases(t *testing.T, databases [2]int) (first, second *Server, urls
 	var servers [2]*Server
 	for i := range servers {
 		urls[i], servers[i] = serve(t, Options{Auth: knows, Broker: both, Database: databases[i]})
-		if err := servers[i].TakeCommands(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, servers[i].TakeCommands(t.Context()))
 	}
 	return servers[0], servers[1], urls
 }

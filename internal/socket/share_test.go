@@ -34,18 +34,14 @@ func TestPlainRequestsAreNoHandshakes(t *testing.T) {
 	url, _, _ := start(t, Options{HandshakesPerSecond: 3}, noBounds)
 	for range 20 {
 		response, err := http.Get("http" + strings.TrimPrefix(url, "ws"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		response.Body.Close()
 		if response.StatusCode != http.StatusBadRequest {
 			t.Fatalf("a plain request: %d", response.StatusCode)
 		}
 	}
 	ws, response, err := (&websocket.Dialer{Subprotocols: []string{Protocol}}).Dial(url, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	response.Body.Close()
 	ws.Close()
 }
