@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -39,6 +40,30 @@ func (a *asking) addTo(cmd *cobra.Command) {
 // addSocketTo adds the flag that says who is asked.
 func (a *asking) addSocketTo(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&a.control, "control", "", "its control socket, a `PATH` ["+controlVariable+"] (default the only one in the runtime folder of this user, else "+serviceControl+")")
+}
+
+// addForceTo adds the flag by which calls are not waited for.
+func (a *asking) addForceTo(cmd *cobra.Command, name string) {
+	cmd.Flags().BoolVar(&a.force, name, false, "do not wait for calls: they are answered UNAVAILABLE")
+}
+
+// order makes a command that has a running cabrank do what it is called, as the request
+// says that its arguments make.
+func (a *asking) order(cmd *cobra.Command, request func(args []string) (any, error)) *cobra.Command {
+	a.addTo(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		asked, err := request(args)
+		if err != nil {
+			return cli.UsageError(err)
+		}
+		client, err := a.client()
+		if err != nil {
+			return err
+		}
+		defer client.Close()
+		return a.ask(cmd, client, asked)
+	}
+	return cmd
 }
 
 // client finds the cabrank that is meant. The error is one line, with the exit
@@ -78,23 +103,14 @@ func onlyClient(folders []string, service string) (*admin.Client, error) {
 	}
 }
 
-// ask gives a command and shows what comes of it, until it is done or the user
+// ask gives the order and shows what comes of it, until it is done or the user
 // does not want to wait any longer.
-func (a *asking) ask(cmd *cobra.Command, command string, request any) error {
-	client, err := a.client()
-	if err != nil {
-		return err
-	}
-	defer client.Close()
-	return a.askOf(cmd, client, command, request)
-}
-
-func (a *asking) askOf(cmd *cobra.Command, client *admin.Client, command string, request any) error {
+func (a *asking) ask(cmd *cobra.Command, client *admin.Client, request any) error {
 	ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
-	show := newProgress(cmd.OutOrStdout(), command, time.Now())
+	show := newProgress(cmd.OutOrStdout(), cmd.Name(), time.Now())
 	cut := 0
-	err := client.Do(ctx, command, request, func(line []byte, e admin.Event) {
+	err := client.Do(ctx, cmd.Name(), request, func(line []byte, e admin.Event) {
 		cut = e.CallsCut
 		if a.json {
 			fmt.Fprintf(cmd.OutOrStdout(), "%s\n", line)
@@ -104,7 +120,7 @@ func (a *asking) askOf(cmd *cobra.Command, client *admin.Client, command string,
 	})
 	show.end()
 	if errors.Is(err, context.Canceled) {
-		return fmt.Errorf("not waiting any longer: the %s goes on; cabrank status shows how far it is", command)
+		return fmt.Errorf("not waiting any longer: the %s goes on; cabrank status shows how far it is", cmd.Name())
 	}
 	if err == nil && cut > 0 && !a.force {
 		return cli.ErrCut
@@ -131,6 +147,15 @@ func oneArgument(what, example string) cobra.PositionalArgs {
 		}
 		return fmt.Errorf("%d arguments; one is needed: %s, as in %s %s", len(args), what, cmd.CommandPath(), example)
 	}
+}
+
+// numberOfWorkers reads one.
+func numberOfWorkers(text string) (int, error) {
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 {
+		return 0, fmt.Errorf("%q is no number of workers; allowed: 1 and more", text)
+	}
+	return n, nil
 }
 
 // progress shows the events of a command: a line for each, or on a terminal one

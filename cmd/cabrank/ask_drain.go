@@ -6,7 +6,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/cabrank/cabrank/internal/admin"
-	"github.com/cabrank/cabrank/internal/cli"
 )
 
 const drainHelp = `Take one worker out: a fresh one starts in its place, then it gets no new calls,
@@ -26,24 +25,21 @@ const drainExamples = `  cabrank drain worker-2
 
 func newDrainCommand() *cobra.Command {
 	var with asking
-	var request admin.DrainRequest
-	cmd := &cobra.Command{
-		Use:     "drain WORKER|ADDRESS",
-		Short:   "Replace one worker, or keep calls from an upstream",
-		Long:    drainHelp,
-		Example: drainExamples,
-		Args:    oneArgument("a worker or the address of an upstream", "worker-2"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if request.Undo && with.force {
-				return cli.UsageError(errors.New("--undo goes without --force: nothing is cut when an upstream gets calls again"))
-			}
-			request.Target, request.Force = args[0], with.force
-			return with.ask(cmd, "drain", request)
-		},
+	var undo bool
+	cmd := with.order(&cobra.Command{
+		Use:               "drain WORKER|ADDRESS",
+		Short:             "Replace one worker, or keep calls from an upstream",
+		Long:              drainHelp,
+		Example:           drainExamples,
+		Args:              oneArgument("a worker or the address of an upstream", "worker-2"),
 		ValidArgsFunction: with.completeWorkers,
-	}
-	with.addTo(cmd)
-	cmd.Flags().BoolVar(&request.Undo, "undo", false, "give calls to the upstream again")
-	cmd.Flags().BoolVar(&with.force, "force", false, "do not wait for calls: they are answered UNAVAILABLE")
+	}, func(args []string) (any, error) {
+		if undo && with.force {
+			return nil, errors.New("--undo goes without --force: nothing is cut when an upstream gets calls again")
+		}
+		return admin.DrainRequest{Target: args[0], Undo: undo, Force: with.force}, nil
+	})
+	cmd.Flags().BoolVar(&undo, "undo", false, "give calls to the upstream again")
+	with.addForceTo(cmd, "force")
 	return cmd
 }

@@ -17,19 +17,13 @@ Exit status: 0 if the configuration was taken; 1 with one line per fault if not;
 if there is no cabrank.`
 
 func newReloadCommand() *cobra.Command {
-	var with asking
-	cmd := &cobra.Command{
+	return new(asking).order(&cobra.Command{
 		Use:     "reload",
 		Short:   "Take what has changed in the configuration",
 		Long:    reloadHelp,
 		Example: "  cabrank check && cabrank reload",
 		Args:    cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return with.ask(cmd, "reload", admin.ReloadRequest{})
-		},
-	}
-	with.addTo(cmd)
-	return cmd
+	}, func([]string) (any, error) { return admin.ReloadRequest{}, nil })
 }
 
 // reloadText says what a reload found, a line for each kind.

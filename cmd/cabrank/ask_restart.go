@@ -6,7 +6,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/cabrank/cabrank/internal/admin"
-	"github.com/cabrank/cabrank/internal/cli"
 )
 
 const restartHelp = `Reload the configuration, then replace all workers, a few at a time: a new one
@@ -37,23 +36,19 @@ const restartExamples = `  cabrank restart
 
 func newRestartCommand() *cobra.Command {
 	var with asking
-	var request admin.RestartRequest
-	cmd := &cobra.Command{
+	cmd := with.order(&cobra.Command{
 		Use:                   "restart [flags] [-- CMD ARGS...]",
 		Short:                 "Replace all workers; calls that finish in time are not lost",
 		Long:                  restartHelp,
 		Example:               restartExamples,
 		DisableFlagsInUseLine: true,
-		Args:                  commandAfterDash,
-		RunE: func(cmd *cobra.Command, args []string) error {
+		Args: func(cmd *cobra.Command, args []string) error {
 			if cmd.ArgsLenAtDash() == 0 && len(args) == 0 {
-				return cli.UsageError(errors.New("nothing follows --: name the command of the workers, or leave out the --"))
+				return errors.New("nothing follows --: name the command of the workers, or leave out the --")
 			}
-			request.Command, request.Force = args, with.force
-			return with.ask(cmd, "restart", request)
+			return commandAfterDash(cmd, args)
 		},
-	}
-	with.addTo(cmd)
-	cmd.Flags().BoolVar(&with.force, "force", false, "do not wait for calls: they are answered UNAVAILABLE")
+	}, func(args []string) (any, error) { return admin.RestartRequest{Command: args, Force: with.force}, nil })
+	with.addForceTo(cmd, "force")
 	return cmd
 }

@@ -2,12 +2,10 @@ package main
 
 import (
 	"fmt"
-	"strconv"
 
 	"github.com/spf13/cobra"
 
 	"github.com/cabrank/cabrank/internal/admin"
-	"github.com/cabrank/cabrank/internal/cli"
 )
 
 const scaleHelp = `Change the number of workers. Fewer: the last ones finish their calls, within
@@ -23,33 +21,21 @@ wrong or there is no cabrank; 3 if there are so many, but calls of those that we
 were cut, which the last line counts.`
 
 func newScaleCommand() *cobra.Command {
-	var with asking
-	cmd := &cobra.Command{
-		Use:     "scale N|auto",
-		Short:   "Change the number of workers",
-		Long:    scaleHelp,
-		Example: "  cabrank scale 8\n  cabrank scale auto",
-		Args:    oneArgument("the number of workers, or auto", "4"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			request, err := scaleRequest(args[0])
-			if err != nil {
-				return cli.UsageError(err)
-			}
-			return with.ask(cmd, "scale", request)
-		},
+	return new(asking).order(&cobra.Command{
+		Use:               "scale N|auto",
+		Short:             "Change the number of workers",
+		Long:              scaleHelp,
+		Example:           "  cabrank scale 8\n  cabrank scale auto",
+		Args:              oneArgument("the number of workers, or auto", "4"),
 		ValidArgsFunction: cobra.FixedCompletions([]string{"auto"}, cobra.ShellCompDirectiveNoFileComp),
-	}
-	with.addTo(cmd)
-	return cmd
-}
-
-func scaleRequest(argument string) (admin.ScaleRequest, error) {
-	if argument == "auto" {
-		return admin.ScaleRequest{Auto: true}, nil
-	}
-	n, err := strconv.Atoi(argument)
-	if err != nil || n < 1 {
-		return admin.ScaleRequest{}, fmt.Errorf("%q is no number of workers; allowed: 1 and more, or auto", argument)
-	}
-	return admin.ScaleRequest{Workers: n}, nil
+	}, func(args []string) (any, error) {
+		if args[0] == "auto" {
+			return admin.ScaleRequest{Auto: true}, nil
+		}
+		n, err := numberOfWorkers(args[0])
+		if err != nil {
+			err = fmt.Errorf("%w, or auto", err)
+		}
+		return admin.ScaleRequest{Workers: n}, err
+	})
 }

@@ -47,7 +47,7 @@ func newStopCommand() *cobra.Command {
 			if err != nil {
 				return answered(err)
 			}
-			asked := with.askOf(cmd, client, "stop", admin.StopRequest{Now: with.force})
+			asked := with.ask(cmd, client, admin.StopRequest{Now: with.force})
 			// A cabrank that ends before it has said so has done what was asked.
 			if _, lost := errors.AsType[*admin.LostError](asked); lost {
 				asked = nil
@@ -59,7 +59,7 @@ func newStopCommand() *cobra.Command {
 		},
 	}
 	with.addTo(cmd)
-	cmd.Flags().BoolVar(&with.force, "now", false, "do not wait for calls: they are answered UNAVAILABLE")
+	with.addForceTo(cmd, "now")
 	return cmd
 }
 
@@ -77,11 +77,9 @@ func processOf(client *admin.Client, status admin.Status) int {
 func awaitExit(ctx context.Context, pid int) error {
 	ctx, cancel := context.WithTimeout(ctx, exitLimit)
 	defer cancel()
-	poll := time.NewTicker(exitPoll)
-	defer poll.Stop()
 	for pid != 0 && !admin.Gone(pid) {
 		select {
-		case <-poll.C:
+		case <-time.After(exitPoll):
 		case <-ctx.Done():
 			return fmt.Errorf("cabrank has closed everything, but the process %d is still there", pid)
 		}

@@ -2,12 +2,10 @@ package main
 
 import (
 	"fmt"
-	"strconv"
 
 	"github.com/spf13/cobra"
 
 	"github.com/cabrank/cabrank/internal/admin"
-	"github.com/cabrank/cabrank/internal/cli"
 )
 
 const upgradeHelp = `Have a new cabrank take over: the program is started again, from the path, with the
@@ -25,34 +23,23 @@ Exit status: 0 when the new cabrank has taken over; 1 with the reason if not; 2 
 the command line is wrong or there is no cabrank.`
 
 func newUpgradeCommand() *cobra.Command {
-	var with asking
 	var workers string
-	cmd := &cobra.Command{
+	cmd := new(asking).order(&cobra.Command{
 		Use:     "upgrade",
 		Short:   "Have a new cabrank take over; calls that finish in time are not lost",
 		Long:    upgradeHelp,
 		Example: "  install -m 755 cabrank-new /usr/local/bin/cabrank && cabrank upgrade\n  cabrank upgrade --upgrade-workers 1",
 		Args:    cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			request, err := upgradeRequest(workers)
-			if err != nil {
-				return cli.UsageError(err)
-			}
-			return with.ask(cmd, "upgrade", request)
-		},
-	}
-	with.addTo(cmd)
+	}, func([]string) (any, error) {
+		if workers == "" {
+			return admin.UpgradeRequest{}, nil
+		}
+		n, err := numberOfWorkers(workers)
+		if err != nil {
+			err = fmt.Errorf("flag --upgrade-workers: %w", err)
+		}
+		return admin.UpgradeRequest{Workers: n}, err
+	})
 	cmd.Flags().StringVar(&workers, "upgrade-workers", "", "begin with `N` workers on the new side (default: as many as are configured)")
 	return cmd
-}
-
-func upgradeRequest(workers string) (admin.UpgradeRequest, error) {
-	if workers == "" {
-		return admin.UpgradeRequest{}, nil
-	}
-	n, err := strconv.Atoi(workers)
-	if err != nil || n < 1 {
-		return admin.UpgradeRequest{}, fmt.Errorf("flag --upgrade-workers: %q is no number of workers; allowed: 1 and more", workers)
-	}
-	return admin.UpgradeRequest{Workers: n}, nil
 }

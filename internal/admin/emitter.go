@@ -20,6 +20,15 @@ func (e emitter) gauge(desc *prometheus.Desc, value float64, labels ...string) {
 	e.send(desc, metric, err)
 }
 
+// whether is 1 or 0.
+func (e emitter) whether(desc *prometheus.Desc, is bool, labels ...string) {
+	value := 0.0
+	if is {
+		value = 1
+	}
+	e.gauge(desc, value, labels...)
+}
+
 func (e emitter) counter(desc *prometheus.Desc, value uint64, labels ...string) {
 	metric, err := prometheus.NewConstMetric(desc, prometheus.CounterValue, float64(value), printable(labels)...)
 	e.send(desc, metric, err)

@@ -14,7 +14,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/prometheus/common/expfmt"
 
+	"github.com/cabrank/cabrank/internal/discover"
+	"github.com/cabrank/cabrank/internal/rank"
 	"github.com/cabrank/cabrank/internal/relay"
+	"github.com/cabrank/cabrank/internal/worker"
 )
 
 const (
@@ -23,40 +26,6 @@ const (
 	// pagesShare of the memory for workers' pages may be held of what more than one shows.
 	pagesShare = 4
 )
-
-// SlotSample is the state of one endpoint's slots.
-type SlotSample struct {
-	Worker   string  // "worker-1", or the address of an upstream
-	InFlight int     // slots that a call has
-	Slots    int     // slots in all
-	Usable   int     // of them, now
-	Ghosts   int     // held for calls whose callers have gone
-	Suspect  bool    // it is silent, or turns calls away, and gets no new ones
-	Pace     float64 // how long its calls take against what is usual for their methods; 1: as usual
-}
-
-// RankSample is the state of the queue beside its length.
-type RankSample struct {
-	Lanes     []LaneSample
-	LongCalls int               // that run
-	Callers   int               // that are told apart
-	Overload  bool              // more calls come than can end before their deadlines
-	Decisions map[string]uint64 // since the process began, by name
-}
-
-// LaneSample is the state of one lane.
-type LaneSample struct {
-	Lane             string
-	Waiting, Running int // calls
-}
-
-// WorkerSample is the state of one worker.
-type WorkerSample struct {
-	Worker   string            // "worker-1"
-	State    string            // one of Sources.States
-	Restarts map[string]uint64 // since the process began, by cause
-	Retired  map[string]uint64 // ended on purpose since the process began, by reason
-}
 
 // Build names the binary.
 type Build struct {
@@ -70,22 +39,18 @@ type Build struct {
 // The functions may be called at the same time and return data that the page
 // may keep reading: copies, not the live maps. Counters never fall.
 type Sources struct {
-	Build       Build
-	States      []string // every state that a worker can have
-	Calls       func() relay.Stats
-	QueueLength func() int
-	Slots       func() []SlotSample
-	Rank        func() RankSample
-	Workers     func() []WorkerSample
+	Build   Build
+	Traffic Traffic                     // nil: there is none
+	Slots   func() []rank.EndpointState // those that turn calls away are suspect, too
+	Workers func() []worker.Status
 
 	LinesDropped func() map[string]uint64        // because nobody read them, by whose they are
 	Expiring     func() map[string]time.Duration // for how long certificates are good, by file
 
 	Scale func() ScaleSample
 
-	UpstreamStates []string // every state that an endpoint elsewhere can have
-	Upstreams      func() []UpstreamSample
-	Lookups        func() []LookupSample
+	Upstreams func() []discover.Status
+	Lookups   func() []discover.Lookups
 
 	Sockets func() SocketSample // of a process that has any
 
@@ -93,6 +58,15 @@ type Sources struct {
 	// tells how that goes.
 	Merged  prometheus.Gatherer
 	Scrapes func() ScrapeSample
+}
+
+// Traffic is what tells of calls: relay.Relay.
+type Traffic interface {
+	Stats() relay.Stats
+	Waiting() int
+	Rank() rank.Snapshot
+	Overloaded() bool
+	Decisions() map[string]uint64
 }
 
 // ServeMetrics answers path on a listener with the metrics page, and 404 on any
@@ -246,8 +220,9 @@ func (c *collector) Describe(descs chan<- *prometheus.Desc) {
 func (c *collector) Collect(metrics chan<- prometheus.Metric) {
 	out := emitter{metrics}
 	out.gauge(c.buildInfo, 1, c.sources.Build.Version, c.sources.Build.Commit, runtime.Version())
-	if c.sources.Calls != nil {
-		c.collectCalls(out, c.sources.Calls())
+	if traffic := c.sources.Traffic; traffic != nil {
+		c.collectCalls(out, traffic.Stats())
+		c.collectRank(out, traffic)
 	}
 	if c.sources.LinesDropped != nil {
 		for of, lines := range c.sources.LinesDropped() {
@@ -259,20 +234,14 @@ func (c *collector) Collect(metrics chan<- prometheus.Metric) {
 			out.gauge(c.expires, left.Seconds(), file)
 		}
 	}
-	if c.sources.QueueLength != nil {
-		out.gauge(c.queueLength, float64(c.sources.QueueLength()))
-	}
 	if c.sources.Slots != nil {
-		for _, sample := range c.sources.Slots() {
-			c.collectSlots(out, sample)
+		for _, endpoint := range c.sources.Slots() {
+			c.collectSlots(out, endpoint)
 		}
 	}
-	if c.sources.Rank != nil {
-		c.collectRank(out, c.sources.Rank())
-	}
 	if c.sources.Workers != nil {
-		for _, sample := range c.sources.Workers() {
-			c.collectWorker(out, sample)
+		for _, w := range c.sources.Workers() {
+			c.collectWorker(out, w)
 		}
 	}
 }
@@ -314,52 +283,38 @@ func (c *collector) collectCalls(out emitter, stats relay.Stats) {
 	}
 }
 
-func (c *collector) collectSlots(out emitter, sample SlotSample) {
-	out.gauge(c.inFlight, float64(sample.InFlight), sample.Worker)
-	out.gauge(c.slots, float64(sample.Slots), sample.Worker)
-	out.gauge(c.usable, float64(sample.Usable), sample.Worker)
-	out.gauge(c.ghosts, float64(sample.Ghosts), sample.Worker)
-	suspect := 0.0
-	if sample.Suspect {
-		suspect = 1
-	}
-	out.gauge(c.suspect, suspect, sample.Worker)
-	out.gauge(c.pace, sample.Pace, sample.Worker)
+func (c *collector) collectSlots(out emitter, e rank.EndpointState) {
+	out.gauge(c.inFlight, float64(e.InFlight), e.Name)
+	out.gauge(c.slots, float64(e.Slots), e.Name)
+	out.gauge(c.usable, float64(e.Limit), e.Name)
+	out.gauge(c.ghosts, float64(e.Ghosts), e.Name)
+	out.whether(c.suspect, e.Suspect, e.Name)
+	out.gauge(c.pace, e.Pace, e.Name)
 }
 
-func (c *collector) collectRank(out emitter, sample RankSample) {
-	for _, lane := range sample.Lanes {
-		out.gauge(c.laneWaiting, float64(lane.Waiting), lane.Lane)
-		out.gauge(c.laneRunning, float64(lane.Running), lane.Lane)
+func (c *collector) collectRank(out emitter, traffic Traffic) {
+	out.gauge(c.queueLength, float64(traffic.Waiting()))
+	state := traffic.Rank()
+	for _, lane := range state.Lanes {
+		out.gauge(c.laneWaiting, float64(lane.Waiting), lane.Name)
+		out.gauge(c.laneRunning, float64(lane.Running), lane.Name)
 	}
-	out.gauge(c.longCalls, float64(sample.LongCalls))
-	out.gauge(c.callers, float64(sample.Callers))
-	overload := 0.0
-	if sample.Overload {
-		overload = 1
-	}
-	out.gauge(c.overload, overload)
-	for decision, times := range sample.Decisions {
+	out.gauge(c.longCalls, float64(state.LongCalls))
+	out.gauge(c.callers, float64(state.Accounts))
+	out.whether(c.overload, traffic.Overloaded())
+	for decision, times := range traffic.Decisions() {
 		out.counter(c.decisions, times, decision)
 	}
 }
 
-func (c *collector) collectWorker(out emitter, sample WorkerSample) {
-	known := false
-	for _, state := range c.sources.States {
-		value := 0.0
-		if state == sample.State {
-			value, known = 1, true
-		}
-		out.gauge(c.workerState, value, sample.Worker, state)
+func (c *collector) collectWorker(out emitter, w worker.Status) {
+	for _, state := range worker.States() {
+		out.whether(c.workerState, state == w.State, w.Name, state.String())
 	}
-	if !known {
-		out.gauge(c.workerState, 1, sample.Worker, sample.State)
+	for cause, restarts := range w.Restarts {
+		out.counter(c.restarts, uint64(restarts), w.Name, cause.String())
 	}
-	for cause, restarts := range sample.Restarts {
-		out.counter(c.restarts, restarts, sample.Worker, cause)
-	}
-	for reason, workers := range sample.Retired {
-		out.counter(c.retired, workers, sample.Worker, reason)
+	for reason, workers := range w.Retired {
+		out.counter(c.retired, uint64(workers), w.Name, reason.String())
 	}
 }

@@ -91,11 +91,7 @@ func (c *socketCollector) Collect(metrics chan<- prometheus.Metric) {
 	out.gauge(c.waitingCalls, float64(sample.WaitingCalls))
 	out.gauge(c.waitingBytes, float64(sample.WaitingBytes))
 	if b := sample.Broker; b != nil {
-		up := 0.0
-		if b.Up {
-			up = 1
-		}
-		out.gauge(c.up, up)
+		out.whether(c.up, b.Up)
 		out.counter(c.reconnects, b.Ended)
 		out.counter(c.lost, b.Lost)
 		out.counter(c.unknown, b.Unknown)

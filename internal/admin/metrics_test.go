@@ -10,8 +10,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cabrank/cabrank/internal/rank"
 	"github.com/cabrank/cabrank/internal/relay"
 	"github.com/cabrank/cabrank/internal/testkit"
+	"github.com/cabrank/cabrank/internal/worker"
 )
 
 func startMetrics(t *testing.T, sources Sources) string {
@@ -47,38 +49,44 @@ func ours(body string) string {
 
 func fullSources() Sources {
 	return Sources{
-		Build:  Build{Version: "1.2.3", Commit: "abc"},
-		States: []string{"booting", "ready"},
-		Calls: func() relay.Stats {
-			return relay.Stats{
-				Methods: []relay.MethodStats{{
-					Method:  "/demo.Jobs/GetJob",
-					Codes:   map[string]uint64{"OK": 5, "UNAVAILABLE": 1},
-					Seconds: relay.Histogram{Bounds: []float64{0.1, 1}, Counts: []uint64{3, 2, 1}, Sum: 4.5},
-					Wait:    relay.Histogram{Bounds: []float64{0.1, 1}, Counts: []uint64{6, 0, 0}, Sum: 0.25},
-					Work:    relay.Histogram{Bounds: []float64{0.1, 1}, Counts: []uint64{4, 1, 0}, Sum: 3.5},
-				}},
-				Refusals: map[string]uint64{"queue_full": 2},
-				Retries:  map[string]uint64{"worker_lost": 3}, RetriesDenied: map[string]uint64{"budget": 1},
-				Hedges: map[string]uint64{"won": 6},
-				Doors:  map[string]map[string]uint64{"grpc": {"OK": 9}},
+		Build: Build{Version: "1.2.3", Commit: "abc"},
+		Traffic: traffic{relay.Stats{
+			Methods: []relay.MethodStats{{
+				Method:  "/demo.Jobs/GetJob",
+				Codes:   map[string]uint64{"OK": 5, "UNAVAILABLE": 1},
+				Seconds: relay.Histogram{Bounds: []float64{0.1, 1}, Counts: []uint64{3, 2, 1}, Sum: 4.5},
+				Wait:    relay.Histogram{Bounds: []float64{0.1, 1}, Counts: []uint64{6, 0, 0}, Sum: 0.25},
+				Work:    relay.Histogram{Bounds: []float64{0.1, 1}, Counts: []uint64{4, 1, 0}, Sum: 3.5},
+			}},
+			Refusals: map[string]uint64{"queue_full": 2},
+			Retries:  map[string]uint64{"worker_lost": 3}, RetriesDenied: map[string]uint64{"budget": 1},
+			Hedges: map[string]uint64{"won": 6},
+			Doors:  map[string]map[string]uint64{"grpc": {"OK": 9}},
 
-				Connections: 12,
-				Buffered:    4096,
-			}
+			Connections: 12,
+			Buffered:    4096,
+		}},
+		Slots: func() []rank.EndpointState {
+			return []rank.EndpointState{{Name: "worker-1", InFlight: 3, Slots: 5, Limit: 4, Ghosts: 1, Suspect: true, Pace: 2.5}}
 		},
-		QueueLength: func() int { return 7 },
-		Slots:       func() []SlotSample { return []SlotSample{{"worker-1", 3, 5, 4, 1, true, 2.5}} },
-		Rank: func() RankSample {
-			return RankSample{
-				Lanes:     []LaneSample{{"admin", 2, 1}},
-				LongCalls: 3, Callers: 9, Overload: true, Decisions: map[string]uint64{"queued": 8},
-			}
-		},
-		Workers: func() []WorkerSample {
-			return []WorkerSample{{"worker-1", "ready", map[string]uint64{"exit": 4}, map[string]uint64{"roll": 2}}}
+		Workers: func() []worker.Status {
+			return []worker.Status{{
+				Name: "worker-1", State: worker.Ready,
+				Restarts: map[worker.Cause]int{worker.CauseExit: 4}, Retired: map[worker.Reason]int{worker.ReasonRoll: 2},
+			}}
 		},
 	}
+}
+
+// traffic is that of a queue in which 7 calls wait.
+type traffic struct{ stats relay.Stats }
+
+func (t traffic) Stats() relay.Stats         { return t.stats }
+func (traffic) Waiting() int                 { return 7 }
+func (traffic) Overloaded() bool             { return true }
+func (traffic) Decisions() map[string]uint64 { return map[string]uint64{"queued": 8} }
+func (traffic) Rank() rank.Snapshot {
+	return rank.Snapshot{Lanes: []rank.LaneState{{Name: "admin", Waiting: 2, Running: 1}}, LongCalls: 3, Accounts: 9}
 }
 
 func TestMetricsPage(t *testing.T) {
@@ -120,7 +128,7 @@ func TestMetricsPage(t *testing.T) {
 		`cabrank_callers 9`,
 		`cabrank_overload 1`,
 		`cabrank_decisions_total{decision="queued"} 8`,
-		`cabrank_worker_state{state="booting",worker="worker-1"} 0`,
+		`cabrank_worker_state{state="starting",worker="worker-1"} 0`,
 		`cabrank_worker_state{state="ready",worker="worker-1"} 1`,
 		`cabrank_worker_restarts_total{cause="exit",worker="worker-1"} 4`,
 		"# TYPE cabrank_calls_total counter", "# TYPE cabrank_call_seconds histogram", "# TYPE cabrank_queue_wait_seconds histogram",
@@ -170,22 +178,18 @@ func TestEmptySources(t *testing.T) {
 func TestOddSamples(t *testing.T) {
 	sources := fullSources()
 	odd := []string{"", "a,b", "two\nlines", `quote " and \`, "bad \xff\xfe utf-8", "\x00", "bad \xfe utf-8", strings.Repeat("x", 100_000), "dup", "dup"}
-	sources.Calls = func() relay.Stats {
-		stats := relay.Stats{Refusals: map[string]uint64{}}
-		for _, name := range odd {
-			stats.Refusals[name] = 1
-			stats.Methods = append(stats.Methods, relay.MethodStats{
-				Method:  name,
-				Codes:   map[string]uint64{name: 1},
-				Seconds: relay.Histogram{Bounds: []float64{1, 1, 2}, Counts: []uint64{1}, Sum: 1},
-				Wait:    relay.Histogram{Counts: []uint64{1, 2, 3}},
-			})
-		}
-		return stats
+	stats := relay.Stats{Refusals: map[string]uint64{}}
+	for _, name := range odd {
+		stats.Refusals[name] = 1
+		stats.Methods = append(stats.Methods, relay.MethodStats{
+			Method:  name,
+			Codes:   map[string]uint64{name: 1},
+			Seconds: relay.Histogram{Bounds: []float64{1, 1, 2}, Counts: []uint64{1}, Sum: 1},
+			Wait:    relay.Histogram{Counts: []uint64{1, 2, 3}},
+		})
 	}
-	sources.Workers = func() []WorkerSample {
-		return []WorkerSample{{Worker: "w", State: "a state nobody announced"}, {Worker: "\xff"}}
-	}
+	sources.Traffic = traffic{stats}
+	sources.Workers = func() []worker.Status { return []worker.Status{{Name: "w", State: worker.Vacant}, {Name: "\xff"}} }
 	status, _, body := get(t, startMetrics(t, sources)+"/metrics")
 	if status != 200 {
 		t.Fatalf("status %d\n%.2000s", status, body)
@@ -194,7 +198,7 @@ func TestOddSamples(t *testing.T) {
 		`cabrank_refusals_total{reason="bad \\xff\\xfe utf-8"} 1`,
 		`cabrank_refusals_total{reason="two\nlines"} 1`,
 		`cabrank_refusals_total{reason="a,b"} 1`,
-		`cabrank_worker_state{state="a state nobody announced",worker="w"} 1`,
+		`cabrank_worker_state{state="vacant",worker="w"} 1`,
 		`cabrank_queue_length 7`,
 	} {
 		if !strings.Contains(body, line+"\n") {

@@ -1,19 +1,10 @@
 package admin
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"github.com/prometheus/client_golang/prometheus"
 
-// UpstreamSample is the state of one endpoint that someone else runs.
-type UpstreamSample struct {
-	Worker string // its address, as the other metrics have it
-	State  string // one of Sources.UpstreamStates
-}
-
-// LookupSample is what became of the lookups of one name.
-type LookupSample struct {
-	Name      string            // as it was written: "dns:NAME:PORT" or "srv:NAME"
-	Addresses int               // endpoints that it stands for now
-	Results   map[string]uint64 // lookups since the process began, by result
-}
+	"github.com/cabrank/cabrank/internal/discover"
+)
 
 // upstreamCollector turns the sources that are about endpoints elsewhere into
 // metrics at the time of a scrape.
@@ -46,21 +37,17 @@ func (c *upstreamCollector) Describe(descs chan<- *prometheus.Desc) {
 func (c *upstreamCollector) Collect(metrics chan<- prometheus.Metric) {
 	out := emitter{metrics}
 	if c.sources.Upstreams != nil {
-		for _, sample := range c.sources.Upstreams() {
-			for _, state := range c.sources.UpstreamStates {
-				value := 0.0
-				if state == sample.State {
-					value = 1
-				}
-				out.gauge(c.state, value, sample.Worker, state)
+		for _, u := range c.sources.Upstreams() {
+			for _, state := range discover.States() {
+				out.whether(c.state, state == u.State, u.Name, state.String())
 			}
 		}
 	}
 	if c.sources.Lookups != nil {
-		for _, sample := range c.sources.Lookups() {
-			out.gauge(c.addresses, float64(sample.Addresses), sample.Name)
-			for result, lookups := range sample.Results {
-				out.counter(c.lookups, lookups, sample.Name, result)
+		for _, of := range c.sources.Lookups() {
+			out.gauge(c.addresses, float64(of.Addresses), of.Name)
+			for result, lookups := range of.Results {
+				out.counter(c.lookups, lookups, of.Name, result)
 			}
 		}
 	}

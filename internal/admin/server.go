@@ -74,6 +74,9 @@ func (s *Server) Failed() <-chan error { return s.failed }
 // follow, would leave a request without an answer that has just connected.
 func (s *Server) Release() {
 	s.released.Store(true)
+	if file, ok := s.listener.(*ControlListener); ok {
+		file.Release()
+	}
 	s.http.SetKeepAlivesEnabled(false)
 	_ = s.listener.Close() // run sees that
 }

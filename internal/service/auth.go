@@ -1,20 +1,29 @@
 package service
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/cabrank/cabrank/internal/auth"
+	"github.com/cabrank/cabrank/internal/certs"
+	"github.com/cabrank/cabrank/internal/cli"
 	"github.com/cabrank/cabrank/internal/config"
 	"github.com/cabrank/cabrank/internal/relay"
 )
 
-// mostKeyBytes bounds a file of keys.
-const mostKeyBytes = 1 << 20
+const (
+	// mostKeyBytes bounds a file of keys.
+	mostKeyBytes = 1 << 20
+	// leastToken is the length of a token that nobody guesses, in bytes.
+	leastToken = 16
+)
 
 // bearers asks calls for their token (relay.Auth).
 type bearers struct{ *auth.Verifier }
@@ -111,4 +120,64 @@ func nameless(what string, err error) error {
 		err = pathError.Err
 	}
 	return fmt.Errorf("%s: %w", what, err)
+}
+
+// pushToken reads the token; "" if none is asked for.
+func pushToken(source string) (string, error) {
+	if source == "" {
+		return "", nil
+	}
+	content, err := readKey(source)
+	if err != nil {
+		return "", err
+	}
+	token := bytes.TrimSpace(content)
+	if len(token) < leastToken {
+		return "", errors.New("the token is shorter than 16 bytes")
+	}
+	return string(token), nil
+}
+
+// secure has the relay serve TLS as a configuration has it. Certificates that cannot be used
+// are an error, unless there are others, which stay.
+func (s *service) secure(cfg *config.Config, options *relay.Options) error {
+	files, wanted := s.certs.Load(), securePort(cfg)
+	switch {
+	case len(wanted.Pairs) == 0:
+		return nil
+	case files != nil:
+		if err := files.Replace(wanted); err != nil {
+			s.log.Warn("certificates cannot be used: those of before stay", "error", err)
+		}
+	default:
+		var err error
+		if files, err = certs.Open(wanted, s.log); err != nil {
+			return faulty(cfg, "tls", err)
+		}
+		s.certs.Store(files)
+	}
+	options.TLS, options.ClearText, options.Identity = files.Config(), cfg.ServesClear(), files.Identity
+	return nil
+}
+
+// faulty says what is wrong with the files of a key.
+func faulty(cfg *config.Config, key string, err error) error {
+	origin, _ := cfg.Written(key)
+	return cli.UsageError(config.Faults{{Origin: origin, Key: key, What: err.Error()}})
+}
+
+// securePort is what the port of a configuration needs.
+func securePort(cfg *config.Config) certs.Port {
+	return certs.Port{Pairs: cfg.TLS, Clients: cfg.TLSClient}
+}
+
+// expiring tells for how long certificates are good; nothing without any.
+func (s *service) expiring() map[string]time.Duration {
+	all := s.peers.Expires()
+	if files := s.certs.Load(); files != nil && len(s.current().TLS) > 0 {
+		of := files.Expires()
+		maps.Copy(of, all)
+		return of
+	}
+	return all
 }

@@ -152,20 +152,6 @@ func (a *autoscale) sample() admin.ScaleSample {
 	return sample
 }
 
-// run looks at the load until quit is closed.
-func (a *autoscale) run(quit <-chan struct{}) {
-	tick := time.NewTicker(scaleEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case now := <-tick.C:
-			a.look(now)
-		case <-quit:
-			return
-		}
-	}
-}
-
 // look decides once, and has the fleet do it.
 func (a *autoscale) look(now time.Time) {
 	a.acting.Lock()

@@ -12,8 +12,7 @@ import (
 const ownFiles = "/proc/self/fd"
 
 // Live implements admin.Observer.
-func (c controls) Live() admin.Live {
-	s := c.s
+func (s *service) Live() admin.Live {
 	live := admin.NewLive(s.relay.Stats(), s.began)
 	live.Files, live.FilesLimit = filesNow(), openFiles()
 	used := make(map[int]time.Duration)

@@ -1,6 +1,7 @@
 package service
 
 import (
+	"fmt"
 	"maps"
 	"os"
 	"slices"
@@ -13,12 +14,11 @@ import (
 )
 
 // Status implements admin.Observer.
-func (c controls) Status() admin.Status {
-	s := c.s
+func (s *service) Status() admin.Status {
 	load, slots := s.relay.Load(), s.slotsByName()
 	status := admin.Status{
 		Version: s.build.Version, PID: os.Getpid(), Started: s.began.UTC(), State: s.phaseName(), Generation: 1,
-		Listeners: s.addresses(),
+		Listeners: s.addresses,
 		Workers:   []admin.WorkerStatus{}, Upstreams: []admin.UpstreamStatus{},
 		Queue:  admin.QueueStatus{Waiting: load.Waiting, OldestSeconds: load.Oldest.Seconds(), Overload: s.relay.Overloaded()},
 		Config: admin.ConfigStatus{File: s.cfg.File, Reload: s.orders.reloaded.Load()},
@@ -28,7 +28,7 @@ func (c controls) Status() admin.Status {
 	}
 	if s.workers != nil {
 		s.addWorkers(&status, slots)
-		c.addMemory(status.Workers)
+		s.addMemory(status.Workers)
 	}
 	for _, u := range s.upstreams.Endpoints() {
 		entry := upstreamStatus(u)
@@ -44,7 +44,7 @@ func (c controls) Status() admin.Status {
 }
 
 func upstreamStatus(u discover.Status) admin.UpstreamStatus {
-	entry := admin.UpstreamStatus{Address: u.Name, State: u.State.String(), Since: utc(u.Since), Reason: u.Reason}
+	entry := admin.UpstreamStatus{Address: u.Name, State: u.State.String(), Since: u.Since.UTC(), Reason: u.Reason}
 	// An upstream that is an address needs no word about where it comes from.
 	if !slices.Equal(u.From, []string{u.Name}) {
 		entry.From = u.From
@@ -54,27 +54,12 @@ func upstreamStatus(u discover.Status) admin.UpstreamStatus {
 
 func (s *service) phaseName() string {
 	switch {
-	case s.orders.stopping.Load():
+	case s.orders.serving.isOver():
 		return "stopping"
 	case !s.Started():
 		return "starting"
 	}
 	return "serving"
-}
-
-// addresses returns where the service listens.
-func (s *service) addresses() []admin.Listener {
-	all := []admin.Listener{{Kind: "calls", Address: s.door.String()}}
-	if s.probes != nil {
-		all = append(all, admin.Listener{Kind: "probes", Address: s.probes.Addr().String()})
-	}
-	if s.metrics != nil {
-		all = append(all, admin.Listener{Kind: "metrics", Address: s.metrics.Addr().String()})
-	}
-	if s.push != nil {
-		all = append(all, admin.Listener{Kind: "push", Address: s.push.Addr().String()})
-	}
-	return append(all, admin.Listener{Kind: "control", Address: s.controlSocket.Path()})
 }
 
 func (s *service) slotsByName() map[string]rank.EndpointState {
@@ -107,14 +92,14 @@ func (s *service) addWorkers(status *admin.Status, slots map[string]rank.Endpoin
 }
 
 // addMemory adds what the workers hold, where the system tells.
-func (c controls) addMemory(workers []admin.WorkerStatus) {
+func (s *service) addMemory(workers []admin.WorkerStatus) {
 	var groups []int
 	for _, w := range workers {
 		if w.PID != 0 {
 			groups = append(groups, w.PID)
 		}
 	}
-	held := c.memory.of(groups, time.Now())
+	held := s.memory.of(groups, time.Now())
 	for i := range workers {
 		workers[i].MemoryBytes = held[workers[i].PID]
 	}
@@ -122,9 +107,9 @@ func (c controls) addMemory(workers []admin.WorkerStatus) {
 
 func workerStatus(w worker.Status) admin.WorkerStatus {
 	entry := admin.WorkerStatus{
-		Name: w.Name, Index: w.Index, State: w.State.String(), Since: w.Since.UTC(), PID: w.PID, Started: utc(w.Started),
+		Name: w.Name, Index: w.Index, State: w.State.String(), Since: w.Since.UTC(), PID: w.PID, Started: w.Started.UTC(),
 		Address: w.Address, Generation: w.Generation, Reason: w.Reason, LastExit: w.LastExit,
-		Restarts: byName[int](w.Ends), Retired: byName[int](w.Retired), CallsCut: byName[int](w.Cut),
+		Restarts: byName(w.Ends), Retired: byName(w.Retired), CallsCut: byName(w.Cut),
 	}
 	if w.Network == "unix" {
 		entry.Address = "unix:" + w.Address
@@ -133,26 +118,33 @@ func workerStatus(w worker.Status) admin.WorkerStatus {
 	return entry
 }
 
-// utc leaves the zero time as it is.
-func utc(t time.Time) time.Time {
-	if t.IsZero() {
-		return t
+// byName counts what has names by these.
+func byName[K interface {
+	comparable
+	fmt.Stringer
+}](counted map[K]int) map[string]int {
+	named := make(map[string]int, len(counted))
+	for what, n := range counted {
+		named[what.String()] = n
 	}
-	return t.UTC()
+	return named
 }
 
 // rollStatus is the replacement that runs, or the last one, or nil.
 func rollStatus(o worker.Overview) *admin.RollStatus {
-	switch {
-	case o.Operation != "":
-		return &admin.RollStatus{
-			Reason: o.Operation, Running: true, Started: o.Began.UTC(), Completed: o.Done, Total: o.Total, Step: o.Step, CallsCut: o.Cut,
-		}
-	case o.Last.Operation != "":
-		return &admin.RollStatus{
-			Reason: o.Last.Operation, Started: o.Last.Began.UTC(), Ended: o.Last.Ended.UTC(),
-			Completed: o.Last.Done, Total: o.Last.Total, CallsCut: o.Last.Cut, Error: o.Last.Error,
-		}
+	is, running := o.Last, o.Operation != ""
+	if running {
+		is = worker.Outcome{Operation: o.Operation, Done: o.Done, Total: o.Total, Cut: o.Cut, Began: o.Began}
 	}
-	return nil
+	if is.Operation == "" {
+		return nil
+	}
+	status := &admin.RollStatus{
+		Reason: is.Operation, Running: running, Started: is.Began.UTC(), Ended: is.Ended.UTC(),
+		Completed: is.Done, Total: is.Total, CallsCut: is.Cut, Error: is.Error,
+	}
+	if running {
+		status.Step = o.Step
+	}
+	return status
 }

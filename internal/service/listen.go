@@ -24,11 +24,12 @@ func (s *service) openDoor() error {
 	if listen.Shared {
 		bind = door.ListenShared
 	}
-	on, origin, err := s.listen(handover.Traffic, "listening", listen.Addr(), "--listen", bind)
+	on, origin, err := s.listen(handover.Traffic, "listen", listen.Addr(), bind)
 	if err != nil {
 		return err
 	}
 	s.door = on.Addr()
+	s.addresses = []admin.Listener{{Kind: "calls", Address: s.door.String()}}
 	if err := s.othersUpstream(s.cfg); err != nil {
 		return err
 	}
@@ -39,9 +40,16 @@ func (s *service) openDoor() error {
 	return nil
 }
 
-// listen opens a listener by its name: one that was given, or what bind makes.
-// The log says where it is, under msg.
-func (s *service) listen(name, msg, address, flag string, bind func(address, flag string) (net.Listener, error)) (net.Listener, handover.Origin, error) {
+// listen opens a listener by its name: one that was given, or what bind makes of the
+// address that a key has. The log says where it is.
+func (s *service) listen(name, key, address string, bind func(address, flag string) (net.Listener, error)) (net.Listener, handover.Origin, error) {
+	flag, msg := "--"+key, name+" listening"
+	switch name {
+	case handover.Push:
+		flag = key // it is a flag of cabrank socket serve only
+	case handover.Traffic:
+		msg = "listening"
+	}
 	on, origin, err := s.inherited.Listeners.Open(name, "tcp", address, func() (net.Listener, error) {
 		return bind(address, flag)
 	})
@@ -50,7 +58,7 @@ func (s *service) listen(name, msg, address, flag string, bind func(address, fla
 	}
 	s.tellListener(msg, on, origin)
 	if origin == handover.Activated { // what it listens on is the service manager's affair
-		s.tellIdleAddress(name, address, on)
+		s.tellIdleAddress(key, address, on)
 	} else {
 		tellMissed(s.log, flag, address, on)
 	}
@@ -59,13 +67,10 @@ func (s *service) listen(name, msg, address, flag string, bind func(address, fla
 
 // tellIdleAddress warns of an address that someone has written and that does not count,
 // because a service manager has opened another one.
-func (s *service) tellIdleAddress(name, address string, on net.Listener) {
+func (s *service) tellIdleAddress(key, address string, on net.Listener) {
 	if handover.SameAddress(on.Addr(), address) {
 		return
 	}
-	key := map[string]string{
-		handover.Traffic: "listen", handover.Probes: "probes", handover.Metrics: "metrics", handover.Push: "socket.push",
-	}[name]
 	if origin, written := s.cfg.Written(key); written {
 		s.log.Warn("configuration", "warning", fmt.Sprintf("%s: %s has no effect: the service manager has opened %s in place of %s", origin, key, on.Addr(), address))
 	}

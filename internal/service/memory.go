@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"math"
 	"runtime/debug"
+	"sync"
 	"time"
 
 	"github.com/cabrank/cabrank/internal/cgroup"
@@ -31,6 +32,9 @@ const (
 	socketsNumerator, socketsDenominator = 3, 4
 	// socketMemory is which part of the memory for callers sockets have at most.
 	socketMemory = 4
+	// socketBytes is by how much the process may grow for all that waits for sockets, where
+	// socket serve says nothing else.
+	socketBytes = 64 << 20
 	// pagesMemory is which part of that memory the metrics pages of workers have at most.
 	pagesMemory = 4
 )
@@ -39,7 +43,7 @@ const (
 // left there beside the workers bounds the collector (as GOMEMLIMIT does) and what
 // callers may take. Without a limit nothing is done.
 //
-// Concurrency: belongs to the goroutine of run, after the first look.
+// Concurrency: one look at a time.
 type container struct {
 	root   fs.FS
 	groups *cgroup.Self
@@ -59,20 +63,6 @@ func newContainer(root fs.FS, log *slog.Logger, limitUse func(int64)) *container
 		given:    debug.SetMemoryLimit(-1),
 		limitOwn: func(bytes int64) { debug.SetMemoryLimit(bytes) },
 		limitUse: limitUse,
-	}
-}
-
-// run looks again and again until quit is closed.
-func (c *container) run(quit <-chan struct{}) {
-	tick := time.NewTicker(memoryLook)
-	defer tick.Stop()
-	for {
-		select {
-		case <-tick.C:
-			c.look()
-		case <-quit:
-			return
-		}
 	}
 }
 
@@ -135,4 +125,47 @@ func (s *service) setMemory(bytes int64) {
 	}
 	s.relay.SetMemory(bytes)
 	s.boundSockets()
+}
+
+// footprintEvery is how long what was read of the workers' memory is shown: for a
+// worker of several processes the kernel has to walk through all their pages.
+const footprintEvery = 5 * time.Second
+
+// footprints are the memory of workers, for those who look.
+//
+// Concurrency: of may be called from anywhere.
+type footprints struct {
+	root fs.FS // what has the proc file system
+
+	mu    sync.Mutex
+	at    time.Time     // when it was read
+	bytes map[int]int64 // by process group
+}
+
+// of returns the resident memory of process groups in bytes, as it is or was a
+// moment ago. Those of which it is not known are left out.
+func (f *footprints) of(groups []int, now time.Time) map[int]int64 {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if now.Sub(f.at) < footprintEvery && f.has(groups) {
+		return f.bytes
+	}
+	f.at, f.bytes = now, make(map[int]int64)
+	for group, processes := range cgroup.ReadProcesses(f.root, groups) {
+		if bytes, known := processes.Memory(f.root); known {
+			f.bytes[group] = bytes
+		}
+	}
+	return f.bytes
+}
+
+// has reports whether the last reading knew these groups. A new worker is worth
+// another one.
+func (f *footprints) has(groups []int) bool {
+	for _, group := range groups {
+		if _, known := f.bytes[group]; !known {
+			return false
+		}
+	}
+	return true
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/cabrank/cabrank/internal/admin"
 	"github.com/cabrank/cabrank/internal/discover"
+	"github.com/cabrank/cabrank/internal/rank"
 	"github.com/cabrank/cabrank/internal/relay"
 	"github.com/cabrank/cabrank/internal/scale"
 	"github.com/cabrank/cabrank/internal/worker"
@@ -53,40 +54,46 @@ func TestMetricsAreDocumented(t *testing.T) {
 	for _, reason := range scale.Reasons()[scale.Enough+1:] {
 		names = append(names, reason.String())
 	}
-	names = append(names, mapped(discover.States(), discover.State.String)...)
+	for _, state := range discover.States() {
+		names = append(names, state.String())
+	}
+	for _, state := range worker.States() {
+		names = append(names, state.String())
+	}
 	names = append(names, "answered", "empty", "failed") // results of lookups
-	for _, name := range append(names, mapped(worker.States(), worker.State.String)...) {
+	for _, name := range names {
 		if !strings.Contains(string(document), "\n| `"+name+"` |") {
 			t.Errorf("docs/metrics.md has no row for %q", name)
 		}
 	}
 }
 
+// oneMethod is a relay of which one method was called.
+type oneMethod struct{ *relay.Relay }
+
+func (o oneMethod) Stats() relay.Stats {
+	stats := o.Relay.Stats()
+	stats.Methods = append(stats.Methods, relay.MethodStats{
+		Method: "/a.B/C", Codes: map[string]uint64{"OK": 1},
+		Seconds: relay.Histogram{Counts: []uint64{1}}, Wait: relay.Histogram{Counts: []uint64{1}},
+		Work: relay.Histogram{Counts: []uint64{1}},
+	})
+	return stats
+}
+
 // metricNames returns the names of cabrank's own metrics, from the page.
 func metricNames(t *testing.T, house *relay.Relay) []string {
 	t.Helper()
-	slots := func() []admin.SlotSample { return []admin.SlotSample{{Worker: "worker-1"}} }
-	ranked := func() admin.RankSample {
-		return admin.RankSample{Lanes: []admin.LaneSample{{Lane: "default"}}, Decisions: house.Decisions()}
+	slots := func() []rank.EndpointState { return []rank.EndpointState{{Name: "worker-1"}} }
+	workers := func() []worker.Status {
+		return []worker.Status{{Name: "worker-1", Restarts: map[worker.Cause]int{worker.CauseExit: 1}, Retired: map[worker.Reason]int{worker.ReasonRoll: 1}}}
 	}
-	workers := func() []admin.WorkerSample {
-		return []admin.WorkerSample{{Worker: "worker-1", State: "ready", Restarts: map[string]uint64{"exit": 1}, Retired: map[string]uint64{"roll": 1}}}
-	}
-	upstreams := func() []admin.UpstreamSample { return []admin.UpstreamSample{{Worker: "10.0.0.1:1", State: "ready"}} }
-	lookups := func() []admin.LookupSample {
-		return []admin.LookupSample{{Name: "dns:w:1", Addresses: 1, Results: map[string]uint64{"answered": 1}}}
+	upstreams := func() []discover.Status { return []discover.Status{{Name: "10.0.0.1:1"}} }
+	lookups := func() []discover.Lookups {
+		return []discover.Lookups{{Name: "dns:w:1", Addresses: 1, Results: map[string]uint64{"answered": 1}}}
 	}
 	scaled := func() admin.ScaleSample {
 		return admin.ScaleSample{Adapts: true, Decisions: map[string]uint64{"load": 1}}
-	}
-	calls := func() relay.Stats {
-		stats := house.Stats()
-		stats.Methods = append(stats.Methods, relay.MethodStats{
-			Method: "/a.B/C", Codes: map[string]uint64{"OK": 1},
-			Seconds: relay.Histogram{Counts: []uint64{1}}, Wait: relay.Histogram{Counts: []uint64{1}},
-			Work: relay.Histogram{Counts: []uint64{1}},
-		})
-		return stats
 	}
 	on, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -94,8 +101,7 @@ func metricNames(t *testing.T, house *relay.Relay) []string {
 	}
 	server, err := admin.ServeMetrics(on, "/metrics",
 		admin.Sources{
-			States: mapped(worker.States(), worker.State.String), Calls: calls, QueueLength: house.Waiting, Slots: slots, Rank: ranked, Workers: workers,
-			UpstreamStates: mapped(discover.States(), discover.State.String), Upstreams: upstreams, Lookups: lookups, Scale: scaled,
+			Traffic: oneMethod{house}, Slots: slots, Workers: workers, Upstreams: upstreams, Lookups: lookups, Scale: scaled,
 			LinesDropped: func() map[string]uint64 { return map[string]uint64{"log": 1} },
 		},
 		slog.New(slog.DiscardHandler))

@@ -18,28 +18,27 @@ import (
 // Concurrency: everything in it may be used from anywhere.
 type orders struct {
 	stop    chan os.Signal // who asks to stop
-	giveUp  func()         // ends a start that hangs
+	serving phase          // until somebody asks to stop, or it stops by itself
 	started chan struct{}  // closed when start has returned
-	ended   chan struct{}  // closed when nothing is left but the control
+	alive   phase          // until nothing is left but the control
+	cut     int            // calls that did not end before the stop; counted when alive is over
 
-	stopping atomic.Bool
-	cut      atomic.Int64 // calls that did not end before the stop; counted when ended is closed
 	journal  *admin.Journal
 	command  atomic.Pointer[[]string]           // of the workers, in place of the configured one; nil: that
 	proven   atomic.Pointer[[]string]           // the command with which all workers got ready in a restart
 	reloaded atomic.Pointer[admin.ReloadStatus] // nil before the first reload
 }
 
-func newOrders(giveUp func()) *orders {
+func newOrders() *orders {
 	return &orders{
-		stop: make(chan os.Signal, 2), giveUp: giveUp, started: make(chan struct{}), ended: make(chan struct{}),
+		stop: make(chan os.Signal, 2), serving: newPhase(), started: make(chan struct{}), alive: newPhase(),
 		journal: admin.NewJournal(),
 	}
 }
 
 // askToStop has serve stop, or stop faster.
 func (o *orders) askToStop(why os.Signal) {
-	o.giveUp()
+	o.serving.end(errStopping)
 	select {
 	case o.stop <- why:
 	default: // it has been asked twice already
@@ -64,7 +63,20 @@ func (r stopRequest) String() string {
 // held are signals that wait for somebody to heed them.
 type held struct {
 	signals chan os.Signal
-	lost    func() bool // see hangup
+	// lost tells whether the terminal has gone that this process had. SIGHUP asks to restart
+	// the workers, but also comes then, and means what it always did: the end.
+	lost func() bool
+}
+
+// hasTerminal says whether this process has a controlling terminal. The kernel
+// takes it away before it sends the signal (tty_ioctl(4), TIOCNOTTY).
+func hasTerminal() bool {
+	terminal, err := os.Open("/dev/tty")
+	if err != nil {
+		return false
+	}
+	_ = terminal.Close()
+	return true
 }
 
 // heldKey is where a context has them.
@@ -73,7 +85,8 @@ type heldKey struct{}
 // HoldSignals keeps signals that ask a service for something from ending a process that
 // is about to become one. Those to stop end it: nothing has begun.
 func HoldSignals(ctx context.Context) context.Context {
-	h := held{make(chan os.Signal, 4), hangup()}
+	terminal := hasTerminal()
+	h := held{make(chan os.Signal, 4), func() bool { return terminal && !hasTerminal() }}
 	signal.Notify(h.signals, syscall.SIGUSR1, syscall.SIGUSR2)
 	if !signal.Ignored(syscall.SIGHUP) { // by nohup: Notify would undo that
 		signal.Notify(h.signals, syscall.SIGHUP)
@@ -91,23 +104,22 @@ func heldSignals(ctx context.Context) held {
 
 // heed does what signals ask for, those that were held first, until it is told to stop.
 func (s *service) heed(from held) (stop func()) {
-	signals, lost := from.signals, from.lost
-	signal.Notify(signals, cli.StopSignals()...)
+	signal.Notify(from.signals, cli.StopSignals()...)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() { // ends by stop
 		defer close(done)
 		for stops := (cli.Echoes{}); ; {
 			select {
-			case got := <-signals:
-				s.obey(ctx, got, lost, &stops)
+			case got := <-from.signals:
+				s.obey(ctx, got, from.lost, &stops)
 			case <-ctx.Done():
 				return
 			}
 		}
 	}()
 	return func() {
-		signal.Stop(signals)
+		signal.Stop(from.signals)
 		cancel()
 		<-done
 	}
@@ -138,11 +150,36 @@ func (s *service) whenStarted(ctx context.Context, do func(context.Context)) {
 	}
 }
 
-// awaitHurry closes hurry when somebody asks again, and is in a hurry. asked
+// restartBySignal replaces the workers because of SIGHUP, as cabrank restart
+// does, or takes the configuration if there are none. Nobody waits for it: the log
+// and the status tell how it ended.
+func (s *service) restartBySignal(ctx context.Context) {
+	if s.workers == nil {
+		_, _ = s.reloadAndTell() // the log has the error, and there is nobody else to tell
+		return
+	}
+	s.log.Info("restarting", "signal", "hangup")
+	err := s.orders.journal.Run("restart", nil, func(tell func(admin.Event)) error {
+		return s.Restart(ctx, admin.RestartRequest{}, tell)
+	})
+	if err != nil {
+		s.log.Error("restart failed", "error", err)
+	}
+}
+
+// upgradeBySignal has a new cabrank take over because of SIGUSR2.
+func (s *service) upgradeBySignal(ctx context.Context) {
+	// The log has the error already, and there is nobody else to tell.
+	_ = s.orders.journal.Run("upgrade", nil, func(tell func(admin.Event)) error {
+		return s.Upgrade(ctx, admin.UpgradeRequest{}, tell)
+	})
+}
+
+// awaitHurry calls hurry when somebody asks again, and is in a hurry. asked
 // tells whether somebody has asked at all: after an upgrade the old process
 // drains by itself, and one SIGTERM must not cut its calls (R17: a second one
-// does). It ends with that or with done.
-func (s *service) awaitHurry(asked bool, hurry, done chan struct{}) {
+// does). It ends with that or with ctx.
+func (s *service) awaitHurry(ctx context.Context, asked bool, hurry func()) {
 	for {
 		select {
 		case got := <-s.orders.stop:
@@ -153,10 +190,10 @@ func (s *service) awaitHurry(asked bool, hurry, done chan struct{}) {
 				s.log.Info("stopping already", "signal", got.String())
 			default:
 				s.log.Warn("not waiting for calls", "signal", got.String())
-				close(hurry)
+				hurry()
 				return
 			}
-		case <-done:
+		case <-ctx.Done():
 			return
 		}
 	}

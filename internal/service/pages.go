@@ -1,45 +1,89 @@
 package service
 
 import (
-	"fmt"
+	"context"
+	"net"
+	"sync"
+	"time"
 
 	"github.com/cabrank/cabrank/internal/admin"
-	"github.com/cabrank/cabrank/internal/discover"
 	"github.com/cabrank/cabrank/internal/door"
 	"github.com/cabrank/cabrank/internal/handover"
+	"github.com/cabrank/cabrank/internal/push"
 	"github.com/cabrank/cabrank/internal/rank"
-	"github.com/cabrank/cabrank/internal/relay"
 	"github.com/cabrank/cabrank/internal/worker"
 )
 
-// startAdmin opens the probes and the metrics page, where they are wanted.
-func (s *service) startAdmin() error {
-	if s.cfg.Probes.On {
-		on, _, err := s.listen(handover.Probes, "probes listening", s.cfg.Probes.Addr(), "--probes", door.Listen)
-		if err != nil {
-			return err
-		}
-		s.probes = admin.ServeProbes(on, s, s.log)
-		go s.follow(s.probes) // ends with the server
-	}
-	if s.cfg.Metrics.On {
-		on, _, err := s.listen(handover.Metrics, "metrics listening", s.cfg.Metrics.Addr(), "--metrics", door.Listen)
-		if err != nil {
-			return err
-		}
-		if s.metrics, err = admin.ServeMetrics(on, s.cfg.Metrics.Path, s.sources(), s.log); err != nil {
-			return err
-		}
-		go s.follow(s.metrics) // ends with the server
-	}
-	return s.openPush()
+// adminTime bounds the end of pages.
+const adminTime = time.Second
+
+// server is a page: the probes, the metrics, the control, or where applications push.
+type server interface {
+	Failed() <-chan error
+	Release()
+	Shutdown(ctx context.Context) error
 }
 
-// follow reports a server that died.
-func (s *service) follow(server interface{ Failed() <-chan error }) {
-	if err := <-server.Failed(); err != nil {
-		s.fail(err)
+// startPages opens the pages but for the control, where they are wanted.
+func (s *service) startPages() error {
+	if s.cfg.Probes.On {
+		on, err := s.listenPage(handover.Probes, "probes", s.cfg.Probes.Addr())
+		if err != nil {
+			return err
+		}
+		s.addPage(handover.Probes, admin.ServeProbes(on, s, s.log))
 	}
+	if s.cfg.Metrics.On {
+		on, err := s.listenPage(handover.Metrics, "metrics", s.cfg.Metrics.Addr())
+		if err != nil {
+			return err
+		}
+		page, err := admin.ServeMetrics(on, s.cfg.Metrics.Path, s.sources(), s.log)
+		if err != nil {
+			return err
+		}
+		s.addPage(handover.Metrics, page)
+	}
+	if s.pushes() {
+		on, err := s.listenPage(handover.Push, "socket.push", s.cfg.Socket.Push)
+		if err != nil {
+			return err
+		}
+		s.addPage(handover.Push, push.Serve(on, s.sockets.Server, s.pushToken, s.log))
+	}
+	return nil
+}
+
+// listenPage opens the listener of a page whose address a key has.
+func (s *service) listenPage(name, key, address string) (net.Listener, error) {
+	on, _, err := s.listen(name, key, address, door.Listen)
+	if err == nil {
+		s.addresses = append(s.addresses, admin.Listener{Kind: name, Address: on.Addr().String()})
+	}
+	return on, err
+}
+
+// addPage reports a page that dies, and has it end with the service.
+func (s *service) addPage(name string, page server) {
+	s.pages[name] = page
+	go func() { // ends with the page
+		if err := <-page.Failed(); err != nil {
+			s.fail(err)
+		}
+	}()
+}
+
+// closePages ends the pages with these names, as far as there are any.
+func (s *service) closePages(names ...string) {
+	ctx, cancel := context.WithTimeout(context.Background(), adminTime)
+	defer cancel()
+	var ending sync.WaitGroup
+	for _, name := range names {
+		if page := s.pages[name]; page != nil {
+			ending.Go(func() { _ = page.Shutdown(ctx) }) // the time limit is the answer to an error
+		}
+	}
+	ending.Wait()
 }
 
 // Started implements admin.Health: an endpoint has been ready, where there are any.
@@ -51,7 +95,7 @@ func (s *service) Started() bool {
 // signal to stop on, and while Redis is away for long.
 func (s *service) Ready() bool {
 	if s.socketsAlone() {
-		return !s.orders.stopping.Load() && s.sockets.serves()
+		return !s.orders.serving.isOver() && s.sockets.serves()
 	}
 	return s.relay.Serving()
 }
@@ -59,24 +103,14 @@ func (s *service) Ready() bool {
 // Alive implements admin.Health: only a stuck supervisor is not.
 func (s *service) Alive() bool { return s.workers == nil || s.workers.Alive() }
 
+// sources are what the metrics page shows.
 func (s *service) sources() admin.Sources {
 	sources := admin.Sources{
-		Build:       s.build,
-		States:      mapped(worker.States(), worker.State.String),
-		Calls:       func() relay.Stats { return s.relay.Stats() },
-		QueueLength: s.relay.Waiting,
-		Slots:       s.slotSamples,
-		Rank:        s.rankSample,
-		Workers:     s.workerSamples,
-
-		LinesDropped: s.linesDropped,
-		Expiring:     s.expiring,
-
-		UpstreamStates: mapped(discover.States(), discover.State.String),
-		Upstreams:      s.upstreamSamples,
-		Lookups:        s.lookupSamples,
-
-		Sockets: s.socketSource(),
+		Build: s.build, Traffic: s.relay, Slots: s.slotStates, Workers: s.fleet, LinesDropped: s.linesDropped, Expiring: s.expiring,
+		Upstreams: s.upstreams.Endpoints, Lookups: s.upstreams.Lookups,
+	}
+	if s.sockets != nil {
+		sources.Sockets = s.sockets.sample
 	}
 	if s.autoscale != nil {
 		sources.Scale = s.autoscale.sample
@@ -99,17 +133,9 @@ func (s *service) linesDropped() map[string]uint64 {
 	return dropped
 }
 
-// mapped makes a list of another one.
-func mapped[A, B any](from []A, to func(A) B) (all []B) {
-	for _, a := range from {
-		all = append(all, to(a))
-	}
-	return all
-}
-
-// slotSamples has the endpoints that are there. Workers that have never been ready have no
+// slotStates has the endpoints that are there. Workers that have never been ready have no
 // slots, which is not the same as no value; a place without a worker has none.
-func (s *service) slotSamples() (samples []admin.SlotSample) {
+func (s *service) slotStates() (states []rank.EndpointState) {
 	told := make(map[string]bool)
 	for _, w := range s.fleet() {
 		told[w.Name] = w.State == worker.Vacant
@@ -119,47 +145,18 @@ func (s *service) slotSamples() (samples []admin.SlotSample) {
 			continue // nobody is there who could have a slot
 		}
 		told[e.Name] = true
-		samples = append(samples, admin.SlotSample{
-			Worker: e.Name, InFlight: e.InFlight, Slots: e.Slots,
-			Usable: e.Limit, Ghosts: e.Ghosts, Suspect: e.Suspect || s.turnsAway(e.Name), Pace: e.Pace,
-		})
+		e.Suspect = e.Suspect || s.turnsAway(e.Name)
+		states = append(states, e)
 	}
 	for _, w := range s.fleet() {
 		if w.State != worker.Vacant && !told[w.Name] {
-			samples = append(samples, admin.SlotSample{Worker: w.Name, Pace: 1})
+			states = append(states, rank.EndpointState{Name: w.Name, Pace: 1})
 		}
 	}
-	return samples
+	return states
 }
 
 // turnsAway reports whether an endpoint is one that turns calls away.
 func (s *service) turnsAway(name string) bool {
 	return s.outside.Activity(name).TurnsAway || s.places != nil && s.places.Activity(name).TurnsAway
-}
-
-func (s *service) rankSample() admin.RankSample {
-	state := s.relay.Rank()
-	sample := admin.RankSample{LongCalls: state.LongCalls, Callers: state.Accounts, Overload: s.relay.Overloaded(), Decisions: s.relay.Decisions()}
-	sample.Lanes = mapped(state.Lanes, func(l rank.LaneState) admin.LaneSample {
-		return admin.LaneSample{Lane: l.Name, Waiting: l.Waiting, Running: l.Running}
-	})
-	return sample
-}
-
-func (s *service) workerSamples() []admin.WorkerSample {
-	return mapped(s.fleet(), func(w worker.Status) admin.WorkerSample {
-		return admin.WorkerSample{Worker: w.Name, State: w.State.String(), Restarts: byName[uint64](w.Restarts), Retired: byName[uint64](w.Retired)}
-	})
-}
-
-// byName counts what has names by these.
-func byName[N int | uint64, K interface {
-	comparable
-	fmt.Stringer
-}](counted map[K]int) map[string]N {
-	named := make(map[string]N, len(counted))
-	for what, n := range counted {
-		named[what.String()] = N(n)
-	}
-	return named
 }

@@ -17,30 +17,37 @@ import (
 // Concurrency: all methods may be called from anywhere.
 type pool struct {
 	relay   *relay.Relay
-	slots   int    // of each endpoint
-	local   bool   // the endpoints are workers of this process
-	changed func() // is told when an endpoint comes or goes; it returns at once
-	dial    dial   // of endpoints that speak TLS
+	slots   int                                                                  // of each endpoint
+	local   bool                                                                 // the endpoints are workers of this process
+	changed func()                                                               // is told when an endpoint comes or goes; it returns at once
+	dial    func(ctx context.Context, network, address string) (net.Conn, error) // to those that speak TLS
+	living  context.Context                                                      //nolint:containedctx // of the service: its end is that of all questions
 
 	mu        sync.Mutex // guards what follows
-	endpoints map[string]*relay.Endpoint
-	asking    map[string]context.CancelFunc // by the name of an endpoint that is up: ends the questions about its services
+	endpoints map[string]*endpoint
 }
 
-// dial connects to an endpoint.
-type dial = func(ctx context.Context, network, address string) (net.Conn, error)
+// endpoint is one of the relay's, which is asked for its services while it is up.
+type endpoint struct {
+	*relay.Endpoint
 
-func newPool(r *relay.Relay, slots int, local bool, changed func()) *pool {
-	return &pool{relay: r, slots: slots, local: local, changed: changed, endpoints: make(map[string]*relay.Endpoint), asking: make(map[string]context.CancelFunc)}
+	stopAsking func() // guarded by the pool
+}
+
+func (s *service) newPool(local bool) *pool {
+	return &pool{
+		relay: s.relay, slots: s.cfg.Workers.Slots.N, local: local, changed: s.schema.Changed, dial: s.dial,
+		living: s.living, endpoints: make(map[string]*endpoint),
+	}
 }
 
 // endpoint returns the endpoint with a name.
-func (p *pool) endpoint(name string) *relay.Endpoint {
+func (p *pool) endpoint(name string) *endpoint {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	e, known := p.endpoints[name]
 	if !known {
-		e = p.relay.AddEndpoint(name, p.slots, p.local)
+		e = &endpoint{p.relay.AddEndpoint(name, p.slots, p.local), func() {}}
 		p.endpoints[name] = e
 	}
 	return e
@@ -49,63 +56,47 @@ func (p *pool) endpoint(name string) *relay.Endpoint {
 // Up implements worker.Registry and discover.Registry.
 func (p *pool) Up(name, network, address string) {
 	e := p.endpoint(name)
-	p.stopAsking(name)
-	p.relay.Up(e, network, address)
-	p.ask(name, e, network, address)
+	asking, stop := context.WithCancel(p.living)
+	p.stopAsking(e, stop)
+	p.relay.Up(e.Endpoint, network, address)
+	d := check.Describer{Network: network, Address: address, Dial: p.dial, Tell: func(services map[string]bool) {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if asking.Err() == nil {
+			p.relay.Describe(e.Endpoint, services)
+		}
+	}}
+	go d.Describe(asking)
 	p.changed()
 }
 
 // Down implements worker.Registry and discover.Registry.
 func (p *pool) Down(name string) {
-	p.stopAsking(name)
-	p.relay.Down(p.endpoint(name))
+	e := p.endpoint(name)
+	p.stopAsking(e, func() {})
+	p.relay.Down(e.Endpoint)
 	p.changed()
 }
 
-// ask has an endpoint that is up asked for its services, for as long as it is.
-func (p *pool) ask(name string, e *relay.Endpoint, network, address string) {
-	ctx, cancel := context.WithCancel(context.Background())
-	p.mu.Lock()
-	p.asking[name] = cancel
-	p.mu.Unlock()
-	d := check.Describer{Network: network, Address: address, Dial: p.dial, Tell: func(services map[string]bool) {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		if ctx.Err() == nil { // its end and the next Up come in this order, see stopAsking
-			p.relay.Describe(e, services)
-		}
-	}}
-	go d.Describe(ctx) // ends with ctx
-}
-
-// stopAsking ends the questions to an endpoint. Nothing is told of it afterwards.
-func (p *pool) stopAsking(name string) {
+// stopAsking ends the questions to an endpoint, of which nothing is told afterwards. next
+// ends those that follow.
+func (p *pool) stopAsking(e *endpoint, next func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if cancel := p.asking[name]; cancel != nil {
-		cancel()
-		delete(p.asking, name)
-	}
-}
-
-// stopAll ends the questions to all endpoints.
-func (p *pool) stopAll() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, cancel := range p.asking {
-		cancel()
-	}
-	clear(p.asking)
+	e.stopAsking()
+	e.stopAsking = next
 }
 
 // Suspect implements worker.Registry.
-func (p *pool) Suspect(name string, suspect bool) { p.relay.Suspect(p.endpoint(name), suspect) }
+func (p *pool) Suspect(name string, suspect bool) {
+	p.relay.Suspect(p.endpoint(name).Endpoint, suspect)
+}
 
 // Outage implements worker.Registry.
 func (p *pool) Outage(outage bool) { p.relay.Outage(outage) }
 
 // Cut implements worker.Registry and discover.Registry.
-func (p *pool) Cut(name string) { p.relay.Cut(p.endpoint(name)) }
+func (p *pool) Cut(name string) { p.relay.Cut(p.endpoint(name).Endpoint) }
 
 // Add implements discover.Membership.
 func (p *pool) Add(name string) { p.endpoint(name) }
@@ -117,9 +108,9 @@ func (p *pool) Remove(name string) {
 	e, known := p.endpoints[name]
 	delete(p.endpoints, name)
 	p.mu.Unlock()
-	p.stopAsking(name)
 	if known {
-		p.relay.RemoveEndpoint(e)
+		p.stopAsking(e, func() {})
+		p.relay.RemoveEndpoint(e.Endpoint)
 	}
 }
 
@@ -132,5 +123,5 @@ func (p *pool) Activity(name string) health.Work {
 	if !known {
 		return health.Work{}
 	}
-	return p.relay.Activity(e)
+	return p.relay.Activity(e.Endpoint)
 }

@@ -2,9 +2,7 @@ package service
 
 import (
 	"errors"
-	"fmt"
 	"log/slog"
-	"os"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -54,8 +52,8 @@ func (s *service) current() *config.Config {
 func (s *service) reload() (admin.Reload, error) {
 	s.settings.mu.Lock()
 	defer s.settings.mu.Unlock()
-	if s.upgrades.underWay() {
-		return admin.Reload{}, errUpgrading
+	if len(s.upgrading) > 0 {
+		return admin.Reload{}, s.unlessStopping(errUpgrading)
 	}
 	loaded, merged, err := s.reread()
 	if err == nil {
@@ -80,19 +78,6 @@ func (s *service) reread() (loaded, merged *config.Config, err error) {
 	}
 	merged, err = config.Merge(s.current(), loaded)
 	return loaded, merged, err
-}
-
-// fileThere is an error if the file that this process has read, if any, has gone. A
-// new process would find none, take all defaults, and then the calls. What is in
-// the file is for that process to judge, which may know more keys.
-func fileThere(name string) error {
-	if name == "" {
-		return nil
-	}
-	if _, err := os.Stat(name); err != nil {
-		return fmt.Errorf("the configuration has gone, a new cabrank would begin with the defaults: %w", err)
-	}
-	return nil
 }
 
 // refusal puts the faults of a configuration into the form that the control tells.

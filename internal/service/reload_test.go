@@ -17,7 +17,6 @@ import (
 
 	"github.com/cabrank/cabrank/internal/admin"
 	"github.com/cabrank/cabrank/internal/config"
-	"github.com/cabrank/cabrank/internal/handover"
 	"github.com/cabrank/cabrank/internal/relay"
 	"github.com/cabrank/cabrank/internal/testkit"
 	"github.com/cabrank/cabrank/internal/web"
@@ -48,7 +47,7 @@ func newReloadable(t *testing.T, file string, args ...string) *reloadable {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.service = &service{cfg: cfg, log: slog.New(slog.NewTextHandler(&r.log, &slog.HandlerOptions{Level: level})), settings: settings{origin: origin{load, level}}, orders: newOrders(nil)}
+	r.service = &service{cfg: cfg, log: slog.New(slog.NewTextHandler(&r.log, &slog.HandlerOptions{Level: level})), settings: settings{origin: origin{load, level}}, orders: newOrders()}
 	r.relay, r.http1 = relay.New(r.relayOptions(cfg, r.service.log)), web.NewHTTP1(webLimits(cfg), nil, nil, r.service.log)
 	t.Cleanup(r.relay.Close)
 	t.Cleanup(r.http1.Close)
@@ -177,11 +176,11 @@ func TestReloadRefusedForKeysKeepsCertificates(t *testing.T) {
 func TestAddressesThatDoNotCount(t *testing.T) {
 	r := newReloadable(t, "upstreams: [127.0.0.1:1]\nlisten: :9090\nprobes: 127.0.0.1:5555\n")
 	on := &handed{&net.TCPAddr{IP: net.IPv6zero, Port: 8080}}
-	r.tellIdleAddress(handover.Traffic, r.cfg.Listen.Addr(), on)
-	r.tellIdleAddress(handover.Traffic, ":8080", on)
-	r.tellIdleAddress(handover.Metrics, r.cfg.Metrics.Addr(), on)
-	r.tellIdleAddress(handover.Probes, r.cfg.Probes.Addr(), on)
-	r.tellIdleAddress(handover.Control, "/run/c.sock", on)
+	r.tellIdleAddress("listen", r.cfg.Listen.Addr(), on)
+	r.tellIdleAddress("listen", ":8080", on)
+	r.tellIdleAddress("metrics", r.cfg.Metrics.Addr(), on)
+	r.tellIdleAddress("probes", r.cfg.Probes.Addr(), on)
+	r.tellIdleAddress("control", "/run/c.sock", on)
 	want := []string{
 		`warning="cabrank.yml:2: listen has no effect: the service manager has opened [::]:8080 in place of :9090"`,
 		`warning="cabrank.yml:3: probes has no effect: the service manager has opened [::]:8080 in place of 127.0.0.1:5555"`,
@@ -218,13 +217,12 @@ func TestUpgradeNeedsTheFile(t *testing.T) {
 // During an upgrade nothing is reloaded: the new process has read the file already.
 func TestNoReloadDuringAnUpgrade(t *testing.T) {
 	r := newReloadable(t, "upstreams: [127.0.0.1:1]\n", "--upstream", "127.0.0.1:1")
-	if _, err := r.upgrades.begin(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	r.upgrading = make(chan struct{}, 1)
+	r.upgrading <- struct{}{}
 	if _, err := r.reload(); !errors.Is(err, errUpgrading) {
 		t.Errorf("error %v", err)
 	}
-	r.upgrades.done(nil)
+	<-r.upgrading
 	if _, err := r.reload(); err != nil {
 		t.Error(err)
 	}
@@ -235,7 +233,7 @@ func TestNoReloadDuringAnUpgrade(t *testing.T) {
 func TestFewerWorkersForAnUpgrade(t *testing.T) {
 	for _, test := range []struct{ surge, first, want int }{{1, 0, 3}, {1, 2, 2}, {0, 2, 1}, {0, 1, 0}, {0, 0, 3}} {
 		cfg := &config.Config{Command: []string{"w"}, Workers: config.Workers{Count: config.Amount{N: 4}, MinReady: 3, MaxSurge: test.surge}}
-		s := &service{cfg: cfg, firstWorkers: test.first, orders: newOrders(nil)}
+		s := &service{cfg: cfg, firstWorkers: test.first, orders: newOrders()}
 		if got := s.workerSettings(cfg).MinReady; got != test.want {
 			t.Errorf("surge %d, %d at first: min ready is %d, want %d", test.surge, test.first, got, test.want)
 		}
@@ -250,7 +248,7 @@ func TestFewerWorkersForAnUpgrade(t *testing.T) {
 // upstreams, too.
 func TestFewestReadyWorkers(t *testing.T) {
 	cfg := &config.Config{Command: []string{"w"}, Workers: config.Workers{Count: config.Amount{N: 4, Min: 1, Max: 4}, MinReady: 3}}
-	s := &service{cfg: cfg, orders: newOrders(nil)}
+	s := &service{cfg: cfg, orders: newOrders()}
 	if got := s.workerSettings(cfg).MinReady; got != 1 {
 		t.Errorf("min ready of workers is %d, want 1", got)
 	}

@@ -66,7 +66,7 @@ func TestAnnounce(t *testing.T) {
 // SIGHUP restarts the workers, unless it means that the terminal has gone.
 func TestHangupStopsOnlyWithoutItsTerminal(t *testing.T) {
 	for lost, want := range map[bool]int{false: 0, true: 1} {
-		s := &service{log: slog.New(slog.DiscardHandler), orders: newOrders(func() {})}
+		s := &service{log: slog.New(slog.DiscardHandler), orders: newOrders()}
 		ctx, cancel := context.WithCancel(t.Context())
 		s.obey(ctx, syscall.SIGHUP, func() bool { return lost }, &cli.Echoes{})
 		cancel()
@@ -88,7 +88,7 @@ func TestSignalsOfTheStartAreKept(t *testing.T) {
 	}
 	from := heldSignals(ctx)
 	from.lost = func() bool { return true } // so that the signal leaves a trace here
-	s := &service{log: slog.New(slog.DiscardHandler), orders: newOrders(func() {})}
+	s := &service{log: slog.New(slog.DiscardHandler), orders: newOrders()}
 	defer s.heed(from)()
 	if got := <-s.orders.stop; got != syscall.SIGHUP {
 		t.Errorf("got %v", got)
@@ -111,26 +111,22 @@ func TestWhoIsInAHurry(t *testing.T) {
 		{false, stopRequest{now: true}, true},
 		{false, stopRequest{}, false},
 	} {
-		s := &service{log: slog.New(slog.DiscardHandler), orders: newOrders(func() {})}
-		hurry, done, ended := make(chan struct{}), make(chan struct{}), make(chan struct{})
+		s := &service{log: slog.New(slog.DiscardHandler), orders: newOrders()}
+		draining, over := context.WithCancel(t.Context())
+		hurried, ended := false, make(chan struct{})
 		go func() {
-			s.awaitHurry(test.asked, hurry, done)
+			s.awaitHurry(draining, test.asked, func() { hurried = true })
 			close(ended)
 		}()
 		s.orders.askToStop(test.next)
-		if test.want {
-			<-hurry
-		} else {
+		if !test.want {
 			testkit.Eventually(t, 20*time.Second, "the request to be seen", func() bool { return len(s.orders.stop) == 0 })
-			close(done)
+			over()
 		}
 		<-ended
-		select {
-		case <-hurry:
-			if !test.want {
-				t.Errorf("%v is in a hurry (asked before: %t)", test.next, test.asked)
-			}
-		default:
+		over()
+		if hurried != test.want {
+			t.Errorf("%v is in a hurry: %t (asked before: %t)", test.next, hurried, test.asked)
 		}
 	}
 }

@@ -35,17 +35,6 @@ func (s *service) makeScraping() {
 	s.scrape = m
 }
 
-// run asks for pages until quit.
-func (m *scraping) run(quit <-chan struct{}) {
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	go func() { // ends with the service
-		<-quit
-		cancel()
-	}()
-	m.scraper.Run(ctx)
-}
-
 // sample is what the metrics page says of it.
 func (m *scraping) sample() admin.ScrapeSample {
 	return admin.ScrapeSample{Results: m.scraper.Counts(), Stats: m.store.Stats()}

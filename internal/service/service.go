@@ -1,3 +1,8 @@
+// Package service is the running process: what `cabrank run` starts, joins and ends, and
+// `cabrank socket serve`, which has sockets alone.
+//
+// Start from Run in this file, which goes from top to bottom in the order in which things
+// happen: configuration, start or takeover, serving, reload and upgrade, drain, end.
 package service
 
 import (
@@ -6,9 +11,11 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net"
 	"os"
 	"os/signal"
+	"slices"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -23,7 +30,6 @@ import (
 	"github.com/cabrank/cabrank/internal/discover"
 	"github.com/cabrank/cabrank/internal/door"
 	"github.com/cabrank/cabrank/internal/handover"
-	"github.com/cabrank/cabrank/internal/push"
 	"github.com/cabrank/cabrank/internal/relay"
 	"github.com/cabrank/cabrank/internal/schema"
 	"github.com/cabrank/cabrank/internal/sink"
@@ -77,10 +83,7 @@ func outliveReaders() { signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) 
 // serve runs the relay as cfg says, which was made from, until one of the signals, the
 // control or a failure ends it.
 func (o Options) serve(cfg *config.Config, from origin, signals held, log *Log) error {
-	// The start can hang, too: in an exec on a file system that does.
-	starting, giveUp := context.WithCancel(context.Background())
-	defer giveUp()
-	s, err := newService(o, cfg, from, log, newOrders(giveUp))
+	s, err := newService(o, cfg, from, log)
 	if err != nil {
 		return err
 	}
@@ -90,11 +93,11 @@ func (o Options) serve(cfg *config.Config, from origin, signals held, log *Log) 
 	}
 	defer s.access.close()
 	defer s.heed(signals)()
-	err = s.start(starting)
+	err = s.start(s.orders.serving) // it can hang: in an exec on a file system that does
 	close(s.orders.started)
 	if err != nil {
 		s.failTakeOver(err)
-		if starting.Err() == nil {
+		if !s.orders.serving.isOver() {
 			s.end()
 			return err
 		}
@@ -104,7 +107,7 @@ func (o Options) serve(cfg *config.Config, from origin, signals held, log *Log) 
 	var failure error
 	var asked os.Signal
 	select {
-	case <-s.upgrades.over:
+	case <-s.public.Done():
 		log.Info("draining, another process has taken over")
 	case asked = <-s.orders.stop:
 		log.Info("stopping", "signal", asked.String(), "calls_in_flight", s.inFlight(), "calls_waiting", s.relay.Waiting())
@@ -113,14 +116,11 @@ func (o Options) serve(cfg *config.Config, from origin, signals held, log *Log) 
 	}
 	s.stop(asked)
 	log.Info("stopped")
-	if s.socketsAlone() && s.orders.cut.Load() > 0 && failure == nil {
+	if s.socketsAlone() && s.orders.cut > 0 && failure == nil {
 		return cli.ErrCut
 	}
 	return failure
 }
-
-// adminTime bounds the end of the probe and metrics servers.
-const adminTime = time.Second
 
 // service is one running cabrank: the parts in the order in which they start.
 // They stop in the reverse order, but for the probes, which answer to the last.
@@ -136,40 +136,41 @@ type service struct {
 	lines     *sink.Sink    // of the log
 	stdout    *sharedWriter // of workers and calls
 
-	relay         *relay.Relay
-	http1         *web.HTTP1
-	sockets       *sockets       // nil without any
-	verifier      *auth.Verifier // nil if nobody is asked for a token
-	schema        *schema.Schema // of methods that sockets may call; nil: none
-	door          net.Addr       // where the calls come in
-	probes        *admin.Server
-	metrics       *admin.Server
-	push          *push.Server  // nil without it
-	pushToken     string        // of who pushes; "": none is needed
-	control       *admin.Server // nil without a control, as the next
-	controlSocket *admin.ControlListener
-	workers       *worker.Supervisor // nil if only others run endpoints
-	autoscale     *autoscale         // of the workers; nil without them
-	places        *pool              // of the workers
-	access        *access            // log of calls; nil without one
-	scrape        *scraping          // of the workers' metrics pages; nil if nobody shows them
-	upstreams     *discover.Roster   // endpoints that someone else runs, may be none
-	outside       *pool              // of the upstreams
-	failed        chan error         // a part that must not end has ended
-	quit          chan struct{}      // closed when the service ends
+	relay     *relay.Relay
+	http1     *web.HTTP1
+	sockets   *sockets           // nil without any
+	verifier  *auth.Verifier     // nil if nobody is asked for a token
+	schema    *schema.Schema     // of methods that sockets may call; nil: none
+	door      net.Addr           // where the calls come in
+	pages     map[string]server  // beside the calls, by the names of their listeners
+	addresses []admin.Listener   // where it listens
+	pushToken string             // of who pushes; "": none is needed
+	workers   *worker.Supervisor // nil if only others run endpoints
+	autoscale *autoscale         // of the workers; nil without them
+	places    *pool              // of the workers
+	memory    *footprints        // of the workers
+	access    *access            // log of calls; nil without one
+	scrape    *scraping          // of the workers' metrics pages; nil if nobody shows them
+	upstreams *discover.Roster   // endpoints that someone else runs, may be none
+	outside   *pool              // of the upstreams
+	failed    chan error         // a part that must not end has ended
+	living    phase              // until the end
 
 	certs        atomic.Pointer[certs.Files] // nil: there never were any. Stored under settings.mu, or at the start
 	peers        *certs.Peers                // of upstreams that speak TLS
 	settings     settings
-	upgrades     upgrades
 	firstWorkers int // with how many a successor begins; 0: as configured
+
+	public    phase               // until another process has taken over
+	upgrading chan struct{}       // has an entry during an attempt to hand over, of which there is one at a time
+	successor *handover.Successor // held, not used: see there
 
 	orders *orders
 }
 
 // newService makes a service, with what this process was given by the one that
 // started it. A predecessor is talked to; nothing is started yet.
-func newService(o Options, cfg *config.Config, from origin, log *Log, asked *orders) (*service, error) {
+func newService(o Options, cfg *config.Config, from origin, log *Log) (*service, error) {
 	inherited, err := handover.Inherit(log.Logger)
 	if err != nil {
 		return nil, cli.UsageError(err)
@@ -179,15 +180,12 @@ func newService(o Options, cfg *config.Config, from origin, log *Log, asked *ord
 		log.Debug("path of this program is not known", "error", err)
 	}
 	s := &service{
-		build: o.Build, cfg: cfg, log: log.Logger, lines: log.sink, stdout: &sharedWriter{to: sink.Whole{To: o.Stdout}}, inherited: inherited, program: program, began: time.Now(),
-		failed: make(chan error, 1), quit: make(chan struct{}),
-		settings: settings{origin: from},
-		upgrades: upgrades{over: make(chan struct{})}, orders: asked,
+		build: o.Build, cfg: cfg, log: log.Logger, lines: log.sink, stdout: &sharedWriter{to: sink.Whole{To: o.Stdout}},
+		inherited: inherited, program: program, began: time.Now(),
+		pages: make(map[string]server), memory: &footprints{root: os.DirFS("/")},
+		failed: make(chan error, 1), living: newPhase(), public: newPhase(), upgrading: make(chan struct{}, 1), settings: settings{origin: from}, orders: newOrders(),
 	}
-	if err := s.greet(); err != nil {
-		return s, err
-	}
-	return s, nil
+	return s, s.greet()
 }
 
 // announce says what is about to run, above all what nobody wrote down: the
@@ -225,7 +223,7 @@ func (s *service) start(ctx context.Context) error {
 		return s.takeOver(ctx)
 	}
 	return inTurn(
-		s.makeRelay, s.openDoor, s.makeEndpoints, s.startAdmin, s.startControl, s.dropRest,
+		s.makeRelay, s.openDoor, s.makeEndpoints, s.startPages, s.startControl, s.dropRest,
 		func() error { return s.startEndpoints(ctx) },
 	)
 }
@@ -270,7 +268,7 @@ func (s *service) makeRelay() error {
 	s.makeScraping() // it takes part of that memory
 	memory := newContainer(os.DirFS("/"), s.log, s.setMemory)
 	memory.look()
-	go memory.run(s.quit) // ends with the service
+	go repeat(s.living, memoryLook, func(time.Time) { memory.look() })
 	return err
 }
 
@@ -282,9 +280,9 @@ func (s *service) startEndpoints(ctx context.Context) error {
 	if err := s.startWorkers(ctx); err != nil {
 		return err
 	}
-	go s.autoscale.run(s.quit)
+	go repeat(s.living, scaleEvery, s.autoscale.look)
 	if s.scrape != nil {
-		go s.scrape.run(s.quit) //nolint:gosec // it ends with the service, not with its start
+		go s.scrape.scraper.Run(s.living)
 	}
 	return nil
 }
@@ -318,17 +316,10 @@ func (s *service) tellManager() {
 	if s.inherited.Notifier == nil {
 		return
 	}
-	go s.inherited.Notifier.Watch(s.quit, s.Alive)
-	look := time.NewTicker(readyPoll)
-	defer look.Stop()
-	for !s.Ready() {
-		select {
-		case <-look.C:
-		case <-s.quit:
-			return
-		}
+	go s.inherited.Notifier.Watch(s.living.Done(), s.Alive)
+	if await(s.living, readyPoll, func() (bool, error) { return s.Ready(), nil }) == nil {
+		s.inherited.Notifier.Ready()
 	}
-	s.inherited.Notifier.Ready()
 }
 
 // stop ends the service in the order of R17. first is the signal that has asked
@@ -336,33 +327,30 @@ func (s *service) tellManager() {
 // One that has handed over, or never took over, has nobody to wait for who
 // might still come, and nobody to tell.
 func (s *service) stop(first os.Signal) {
-	s.orders.stopping.Store(true)
-	s.upgrades.stop()
+	s.orders.serving.end(errStopping)
 	if s.workers != nil {
 		s.workers.Freeze() // a stop wins over a roll
 	}
-	hurry := make(chan struct{})
-	done := make(chan struct{})
-	defer close(done)
+	patient, hurry := context.WithCancel(context.Background())
+	defer hurry()
 	if first == (stopRequest{now: true}) {
-		close(hurry)
+		hurry()
 	} else {
-		go s.awaitHurry(first != nil, hurry, done)
+		go s.awaitHurry(patient, first != nil, hurry)
 	}
 	s.relay.StopServing()
 	if s.isPublic() {
 		s.inherited.Notifier.Stopping()
 		select {
 		case <-time.After(s.current().PreStopDelay):
-		case <-hurry:
+		case <-patient.Done():
 		}
 	}
 	began := time.Now()
-	if cut := s.drain(s.current().DrainTimeout, hurry); cut > 0 {
-		s.log.Warn("calls were cut", "calls", cut)
-		s.orders.cut.Store(int64(cut))
+	if s.orders.cut = s.drain(patient, s.current().DrainTimeout); s.orders.cut > 0 {
+		s.log.Warn("calls were cut", "calls", s.orders.cut)
 	}
-	s.awaitPredecessor(began, hurry)
+	s.awaitPredecessor(patient, began)
 	s.end()
 }
 
@@ -370,32 +358,26 @@ func (s *service) stop(first os.Signal) {
 // calls, at most, so that they are told so before their connections are closed.
 const socketGoodbye = time.Second
 
-// drain has all callers leave (R17), and returns how many calls were cut. hurry, when
-// closed, is the end of the time.
-func (s *service) drain(timeout time.Duration, hurry <-chan struct{}) (cut int) {
-	s.leavePush()
-	left := make(chan int)
-	go func() { left <- s.drainSockets(timeout-min(timeout/10, socketGoodbye), hurry) }()
-	cut = s.relay.Drain(timeout, hurry) // which waits for the connections of sockets, too
-	return cut + <-left
+// drain has all callers leave in the time, or until ctx ends (R17), and returns how many
+// calls were cut.
+func (s *service) drain(ctx context.Context, timeout time.Duration) int {
+	if !s.isPublic() {
+		s.closePages(handover.Push) // who pushes comes to the process that has taken over
+	}
+	ofSockets := make(chan int, 1)
+	go func() { ofSockets <- s.drainSockets(ctx, timeout-min(timeout/10, socketGoodbye)) }()
+	return s.relay.Drain(timeout, ctx.Done()) + <-ofSockets // which are among the relay's connections
 }
 
 // isPublic reports whether the address of the service is its own: it has opened
 // its door, and has not handed it over.
-func (s *service) isPublic() bool {
-	select {
-	case <-s.upgrades.over:
-		return false
-	default:
-		return s.door != nil
-	}
-}
+func (s *service) isPublic() bool { return s.door != nil && !s.public.isOver() }
 
 // end stops whatever was started. The control tells of it to the last.
 func (s *service) end() {
-	close(s.quit)
-	s.upgrades.stop()
-	s.upgrades.wait()
+	s.living.end(errStopping)
+	s.orders.serving.end(errStopping)
+	s.upgrading <- struct{}{} // when what is under way is given up and undone; no other begins
 	if s.upstreams != nil {
 		s.upstreams.Stop()
 	}
@@ -405,29 +387,10 @@ func (s *service) end() {
 	if s.sockets != nil {
 		s.sockets.close()
 	}
-	for _, p := range []*pool{s.places, s.outside} {
-		if p != nil {
-			p.stopAll()
-		}
-	}
 	if s.relay != nil { // else the start has failed before
 		s.relay.Close()
 		s.http1.Close()
 	}
-	close(s.orders.ended)
-	s.closeAdmin()
-}
-
-// closeAdmin ends the pages that tell of the service, and the control.
-func (s *service) closeAdmin() {
-	ctx, cancel := context.WithTimeout(context.Background(), adminTime)
-	defer cancel()
-	for _, server := range []*admin.Server{s.probes, s.metrics, s.control} {
-		if server != nil {
-			_ = server.Shutdown(ctx) // the time limit is the answer to an error
-		}
-	}
-	if s.push != nil {
-		_ = s.push.Shutdown(ctx) // the same
-	}
+	s.orders.alive.end(errStopping)
+	s.closePages(slices.Collect(maps.Keys(s.pages))...)
 }

@@ -3,6 +3,7 @@ package service
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"net/http"
 	"time"
 
@@ -20,6 +21,8 @@ const (
 	waitingBytes = 64 << 20
 	// functionsAtOnce is how many calls of one test function run at a time.
 	functionsAtOnce = 64
+	// brokerTime is how long the broker may take to subscribe to commands.
+	brokerTime = 5 * time.Second
 	// mostAway is how long a Redis may be away before sockets are better elsewhere: a
 	// failover is over by then.
 	mostAway = 10 * time.Second
@@ -98,6 +101,28 @@ func (s *service) openBroker() (joiner, error) {
 	return memory, nil
 }
 
+// pushes reports whether the application speaks to sockets.
+func (s *service) pushes() bool { return s.sockets != nil && s.cfg.Socket.Push != "off" }
+
+// takePush reads the token of the application and has sockets take its commands, if it may
+// give any.
+//
+// Errors: one line with the key of the configuration, without the token.
+func (s *service) takePush(to *socket.Server) (err error) {
+	if s.cfg.Socket.Push == "off" {
+		return nil
+	}
+	if s.pushToken, err = pushToken(s.cfg.Socket.PushToken); err != nil {
+		return fmt.Errorf("socket.push_token: %w", err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), brokerTime)
+	defer cancel()
+	if err := to.TakeCommands(ctx); err != nil {
+		return fmt.Errorf("socket.push: %w", err)
+	}
+	return nil
+}
+
 // originsOf are the origins as requests have them: who has none sends "".
 func originsOf(configured []string) (origins []string) {
 	for _, origin := range configured {
@@ -118,14 +143,6 @@ func (s *service) routes() map[string]http.Handler {
 		}
 	}
 	return routes
-}
-
-// socketSource is what the metrics page shows of sockets, nil without any.
-func (s *service) socketSource() func() admin.SocketSample {
-	if s.sockets == nil {
-		return nil
-	}
-	return s.sockets.sample
 }
 
 func (s *sockets) sample() admin.SocketSample {
@@ -149,21 +166,14 @@ func (s *sockets) serves() bool {
 	return away.IsZero() || time.Since(away) < mostAway
 }
 
-// drainSockets has them leave in the time, or until hurry is closed, and returns how many
-// calls were cut.
-func (s *service) drainSockets(timeout time.Duration, hurry <-chan struct{}) (cut int) {
+// drainSockets has them leave in the time, or until ctx ends, and returns how many calls
+// were cut.
+func (s *service) drainSockets(ctx context.Context, timeout time.Duration) (cut int) {
 	if s.sockets == nil {
 		return 0
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), timeout)
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	go func() { // ends with the drain
-		select {
-		case <-hurry:
-			cancel()
-		case <-ctx.Done():
-		}
-	}()
 	return s.sockets.Drain(ctx)
 }
 

@@ -10,8 +10,11 @@ import (
 	"github.com/cabrank/cabrank/internal/worker"
 )
 
-// errStopped is why a new process gives up that was asked to stop.
-var errStopped = errors.New("it was asked to stop")
+// Why a new process gives up.
+var (
+	errStopped = errors.New("it was asked to stop")
+	errLate    = errors.New("not ready")
+)
 
 const (
 	// readyPoll is how often a new process looks whether it is ready.
@@ -55,9 +58,9 @@ func (s *service) takeOver(ctx context.Context) error {
 	err := inTurn(
 		s.makeRelay, s.makeEndpoints,
 		func() error { return s.startEndpoints(ctx) },
-		func() error { return s.awaitReady(ctx, p, s.bootLimit()) },
+		func() error { return s.awaitReady(ctx, p) },
 		func() error { return p.Take(s.inherited.Listeners) },
-		s.openDoor, s.startAdmin, s.startControl, s.dropRest,
+		s.openDoor, s.startPages, s.startControl, s.dropRest,
 		p.Serving,
 	)
 	if err != nil {
@@ -97,30 +100,29 @@ func (s *service) fewer() bool { return s.firstWorkers > 0 && !s.settings.grown.
 
 // awaitReady returns when calls could be served, and tells the old process of
 // every step. Workers that die one after the other are not waited for.
-func (s *service) awaitReady(ctx context.Context, p *handover.Predecessor, limit time.Duration) error {
-	timer, look := time.NewTimer(limit), time.NewTicker(readyPoll)
-	defer timer.Stop()
-	defer look.Stop()
-	told := make(map[string]bool)
-	for patience := (patience{}); !s.mayTake(&patience, time.Now()); {
-		if err := s.crashing(); err != nil {
-			return err
-		}
+func (s *service) awaitReady(ctx context.Context, p *handover.Predecessor) error {
+	limit := s.bootLimit()
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, errLate)
+	defer cancel()
+	told, patience := make(map[string]bool), patience{}
+	err := await(ctx, readyPoll, func() (bool, error) {
 		s.tellReady(p, told)
 		select {
-		case <-look.C:
-		case <-timer.C:
-			return fmt.Errorf("not ready within %v: %s", limit, s.readiness())
 		case <-p.Gone():
-			return p.Lost()
-		case <-ctx.Done():
-			return errStopped
+			return false, p.Lost()
 		case err := <-s.failed:
-			return err
+			return false, err
+		default:
+			return s.mayTake(&patience, time.Now()), s.crashing()
 		}
+	})
+	switch {
+	case errors.Is(err, errLate):
+		return fmt.Errorf("not ready within %v: %s", limit, s.readiness())
+	case errors.Is(err, errStopping):
+		return errStopped
 	}
-	s.tellReady(p, told)
-	return nil
+	return err
 }
 
 // patience is since when enough endpoints are ready; zero: they are not.
@@ -187,14 +189,15 @@ func (s *service) readiness() string {
 func (s *service) growUp(p *handover.Predecessor) {
 	select {
 	case <-p.Gone():
-	case <-s.quit:
+	case <-s.living.Done():
 		return
 	}
 	s.log.Info("the old process has ended", "predecessor", p.PID)
-	if s.workers != nil {
-		s.workers.Avoid(nil)
+	if s.workers == nil {
+		return
 	}
-	if s.firstWorkers == 0 || s.workers == nil {
+	s.workers.Avoid(nil)
+	if s.firstWorkers == 0 {
 		return
 	}
 	s.settings.mu.Lock()
@@ -208,20 +211,18 @@ func (s *service) growUp(p *handover.Predecessor) {
 
 // awaitPredecessor lets the old process finish its calls before this one ends,
 // as far as they may take since this one has begun to drain: a service manager
-// kills what is left when the main process of its service ends. hurry, when
-// closed, ends the wait.
-func (s *service) awaitPredecessor(began time.Time, hurry <-chan struct{}) {
+// kills what is left when the main process of its service ends. The end of ctx ends
+// the wait.
+func (s *service) awaitPredecessor(ctx context.Context, began time.Time) {
 	p := s.inherited.Predecessor
 	if p == nil {
 		return
 	}
-	limit := time.NewTimer(time.Until(began.Add(s.cfg.DrainTimeout + endLimit(s.cfg))))
-	defer limit.Stop()
 	select {
 	case <-p.Gone():
-	case <-limit.C:
+	case <-time.After(time.Until(began.Add(s.cfg.DrainTimeout + endLimit(s.cfg)))):
 		s.log.Warn("the old process has not ended", "predecessor", p.PID)
-	case <-hurry:
+	case <-ctx.Done():
 	}
 }
 

@@ -3,9 +3,9 @@ package service
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
-	"sync"
 	"time"
 
 	"github.com/cabrank/cabrank/internal/admin"
@@ -19,24 +19,18 @@ const endTime = 10 * time.Second
 // wins.
 var errStopping = errors.New("cabrank is stopping")
 
-// upgrades are the attempts to hand over, one at a time.
-type upgrades struct {
-	over chan struct{} // closed when another process has taken over
-
-	mu        sync.Mutex
-	stopping  bool                    // nothing is begun any more
-	cancel    context.CancelCauseFunc // of the one under way; nil if none is
-	running   sync.WaitGroup
-	successor *handover.Successor // held, not used: see there
-}
-
-// upgrade starts the program again and hands the listeners to the new process
-// (R20). workers is how many that one begins with, 0: as configured.
+// Upgrade implements admin.Process: it starts the program again and hands the listeners
+// to the new process (R20).
 //
 // It returns nil when the new process serves; from then on this one drains and
-// ends by itself. After an error it goes on as before. Ending ctx gives it up.
-func (s *service) upgrade(ctx context.Context, workers int, tell func(handover.Progress)) error {
-	err := s.tryUpgrade(ctx, workers, tell)
+// ends by itself. After an error it goes on as before. A stop gives it up.
+func (s *service) Upgrade(_ context.Context, request admin.UpgradeRequest, tell func(admin.Event)) error {
+	if request.Workers < 0 {
+		return &admin.MisuseError{Reason: fmt.Sprintf("%d workers on the new side; allowed: 0, for as many as configured, and more", request.Workers)}
+	}
+	err := s.upgrade(request.Workers, func(p handover.Progress) {
+		tell(admin.Event{Step: p.Step, Worker: p.Worker, Note: p.Note, Completed: p.Done, Total: p.Total})
+	})
 	if err == nil {
 		return nil
 	}
@@ -47,18 +41,28 @@ func (s *service) upgrade(ctx context.Context, workers int, tell func(handover.P
 	return err
 }
 
-func (s *service) tryUpgrade(ctx context.Context, workers int, tell func(handover.Progress)) error {
+// upgrade has the new side begin with so many workers, 0: as configured.
+func (s *service) upgrade(workers int, tell func(handover.Progress)) error {
 	if err := s.mayUpgrade(); err != nil {
 		return err
 	}
-	ctx, err := s.upgrades.begin(ctx)
+	select {
+	case s.upgrading <- struct{}{}:
+		defer func() { <-s.upgrading }()
+	default:
+		return s.unlessStopping(errors.New("an upgrade is under way already"))
+	}
+	if s.public.isOver() {
+		return errors.New("another process has taken over already")
+	}
+	s.log.Info("upgrading", "program", s.program)
+	successor, err := handover.Upgrade(s.orders.serving, s.upgradeOptions(workers), tell)
 	if err != nil {
 		return err
 	}
-	s.log.Info("upgrading", "program", s.program)
-	successor, err := handover.Upgrade(ctx, s.upgradeOptions(workers), tell)
-	s.upgrades.done(successor)
-	return err
+	s.successor = successor
+	s.public.end(nil)
+	return nil
 }
 
 // mayUpgrade says why there is no upgrade here and now.
@@ -66,12 +70,8 @@ func (s *service) mayUpgrade() error {
 	if os.Getpid() == 1 {
 		return errors.New("cabrank is PID 1, with which the container would end: roll the container instead (cabrank restart replaces the workers)")
 	}
-	if p := s.inherited.Predecessor; p != nil {
-		select {
-		case <-p.Gone():
-		default:
-			return errors.New("the last upgrade is not over: the old process still finishes its calls, see drain_timeout")
-		}
+	if p := s.inherited.Predecessor; p != nil && !isClosed(p.Gone()) {
+		return errors.New("the last upgrade is not over: the old process still finishes its calls, see drain_timeout")
 	}
 	if s.program == "" {
 		return errors.New("the path of this program is not known: the system does not tell it, and the first argument is not it")
@@ -79,18 +79,31 @@ func (s *service) mayUpgrade() error {
 	return fileThere(s.current().File)
 }
 
-func (s *service) upgradeOptions(workers int) handover.Options {
-	if workers == 0 && s.current().Workers.Count.Adapts() && s.workers != nil {
-		workers = s.workers.Wanted() // the load does not begin anew
+// fileThere is an error if the file that this process has read, if any, has gone. A
+// new process would find none, take all defaults, and then the calls. What is in
+// the file is for that process to judge, which may know more keys.
+func fileThere(name string) error {
+	if name == "" {
+		return nil
 	}
+	if _, err := os.Stat(name); err != nil {
+		return fmt.Errorf("the configuration has gone, a new cabrank would begin with the defaults: %w", err)
+	}
+	return nil
+}
+
+func (s *service) upgradeOptions(workers int) handover.Options {
 	var ports []int
 	if s.workers != nil {
 		ports = s.workers.Ports()
+		if workers == 0 && s.current().Workers.Count.Adapts() {
+			workers = s.workers.Wanted() // the load does not begin anew
+		}
 	}
 	return handover.Options{
 		Version: s.build.Version, Path: s.program, Args: os.Args[1:], Environ: s.inherited.Environ,
 		Workers: workers, Ports: ports, Listeners: s.inherited.Listeners,
-		Start: s.launch, Over: s.handedOver, EndLimit: endLimit(s.current()) + endTime,
+		Start: s.launch, Over: s.handOver, EndLimit: endLimit(s.current()) + endTime,
 	}
 }
 
@@ -104,70 +117,13 @@ func (s *service) launch(cmd *exec.Cmd) (wait func() *os.ProcessState, err error
 	return s.workers.Launch(cmd)
 }
 
-// handedOver is called when the new process serves, before that one hears that
+// handOver is called when the new process serves, before that one hears that
 // it is alone.
-func (s *service) handedOver(pid int) {
+func (s *service) handOver(pid int) {
 	s.inherited.Notifier.MainPID(pid)
 	s.relay.ReleaseListeners()
-	if s.controlSocket != nil {
-		s.controlSocket.Release()
-	}
-	for _, server := range []*admin.Server{s.probes, s.metrics, s.control} {
-		if server != nil {
-			server.Release()
-		}
-	}
-	if s.push != nil {
-		s.push.Release()
+	for _, page := range s.pages {
+		page.Release()
 	}
 	s.log.Info("handed over", "successor", pid, "calls_in_flight", s.inFlight(), "calls_waiting", s.relay.Waiting())
 }
-
-// begin claims the one place for an upgrade.
-func (u *upgrades) begin(ctx context.Context) (context.Context, error) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	switch {
-	case u.stopping:
-		return nil, errStopping
-	case u.successor != nil:
-		return nil, errors.New("another process has taken over already")
-	case u.cancel != nil:
-		return nil, errors.New("an upgrade is under way already")
-	}
-	ctx, u.cancel = context.WithCancelCause(ctx)
-	u.running.Add(1)
-	return ctx, nil
-}
-
-// done frees the place. successor is nil if nobody has taken over.
-func (u *upgrades) done(successor *handover.Successor) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	u.cancel(nil)
-	u.cancel = nil
-	u.running.Done()
-	if u.successor = successor; successor != nil {
-		close(u.over)
-	}
-}
-
-// underWay reports whether a new process has been started that has not taken over
-// yet.
-func (u *upgrades) underWay() bool {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	return u.cancel != nil
-}
-
-// stop gives up what is under way; wait returns when it is undone.
-func (u *upgrades) stop() {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	u.stopping = true
-	if u.cancel != nil {
-		u.cancel(errStopping)
-	}
-}
-
-func (u *upgrades) wait() { u.running.Wait() }

@@ -5,13 +5,17 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net"
 	"os"
 	"os/exec"
 	"slices"
 	"strings"
+	"time"
 
+	"github.com/cabrank/cabrank/internal/certs"
 	"github.com/cabrank/cabrank/internal/cli"
 	"github.com/cabrank/cabrank/internal/config"
+	"github.com/cabrank/cabrank/internal/discover"
 	"github.com/cabrank/cabrank/internal/worker"
 )
 
@@ -26,8 +30,34 @@ func (s *service) makeEndpoints() error {
 	return nil
 }
 
+// makeUpstreams prepares the endpoints that someone else runs; a reload may name
+// some where there were none.
+func (s *service) makeUpstreams() (err error) {
+	cfg := s.cfg
+	if s.peers, err = certs.NewPeers(cfg.UpstreamTLS, s.log); err != nil {
+		return faulty(cfg, "upstream_tls", err)
+	}
+	s.outside = s.newPool(false)
+	s.upstreams, err = discover.New(discover.Options{
+		Times: times(cfg), Upstreams: cfg.Upstreams, Servers: cfg.DNS.Servers,
+		MinTTL:   time.Second,     // for which an answer of a name server is kept, whatever it says
+		MaxTTL:   5 * time.Minute, // the same; and of an empty one the endpoints of before
+		Registry: s.outside, Membership: s.outside, Activity: s.outside, Logger: s.log, Dial: s.dial,
+	})
+	return cli.UsageError(err)
+}
+
+func times(cfg *config.Config) discover.Times {
+	return discover.Times{DrainTimeout: cfg.DrainTimeout, HealthInterval: cfg.HealthCheck.Interval, HealthTimeout: cfg.HealthCheck.Timeout}
+}
+
+// dial connects to an endpoint that speaks TLS.
+func (s *service) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	return discover.Dial(ctx, network, address, s.peers.Config)
+}
+
 func (s *service) makeWorkers() error {
-	pool := newPool(s.relay, s.cfg.Workers.Slots.N, true, s.workersChanged)
+	pool := s.newPool(true)
 	options := s.workerSettings(s.cfg)
 	if s.firstWorkers > 0 {
 		options.Count.N = s.firstWorkers
