@@ -56,14 +56,22 @@ func (a *asking) order(cmd *cobra.Command, request func(args []string) (any, err
 		if err != nil {
 			return cli.UsageError(err)
 		}
-		client, err := a.client()
-		if err != nil {
-			return err
-		}
-		defer client.Close()
-		return a.ask(cmd, client, asked)
+		return a.with(cmd, func(ctx context.Context, client *admin.Client) error { return a.ask(ctx, cmd, client, asked) })
 	}
 	return cmd
+}
+
+// with does something with the cabrank that is meant, until the user does not want to wait
+// any longer.
+func (a *asking) with(cmd *cobra.Command, do func(ctx context.Context, client *admin.Client) error) error {
+	client, err := a.client()
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	return answered(do(ctx, client))
 }
 
 // client finds the cabrank that is meant. The error is one line, with the exit
@@ -103,11 +111,8 @@ func onlyClient(folders []string, service string) (*admin.Client, error) {
 	}
 }
 
-// ask gives the order and shows what comes of it, until it is done or the user
-// does not want to wait any longer.
-func (a *asking) ask(cmd *cobra.Command, client *admin.Client, request any) error {
-	ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
-	defer stop()
+// ask gives the order that a command is called by, and shows what comes of it.
+func (a *asking) ask(ctx context.Context, cmd *cobra.Command, client *admin.Client, request any) error {
 	show := newProgress(cmd.OutOrStdout(), cmd.Name(), time.Now())
 	cut := 0
 	err := client.Do(ctx, cmd.Name(), request, func(line []byte, e admin.Event) {
@@ -125,11 +130,14 @@ func (a *asking) ask(cmd *cobra.Command, client *admin.Client, request any) erro
 	if err == nil && cut > 0 && !a.force {
 		return cli.ErrCut
 	}
-	return answered(err)
+	return err
 }
 
 // answered gives an error of a client the exit status that it means.
 func answered(err error) error {
+	if errors.Is(err, context.Canceled) {
+		return errors.New("not waiting for an answer any longer")
+	}
 	if nobody, ok := errors.AsType[*admin.NobodyError](err); ok {
 		return cli.UsageError(nobody)
 	}

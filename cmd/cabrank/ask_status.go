@@ -6,9 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os/signal"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -44,18 +42,13 @@ func newStatusCommand() *cobra.Command {
 			if every < 100*time.Millisecond && cmd.Flags().Changed("watch") {
 				return cli.UsageError(fmt.Errorf("flag --watch: %v is too often; allowed: 100ms and more", every))
 			}
-			client, err := with.client()
-			if err != nil {
-				return err
-			}
-			defer client.Close()
-			view := &statusView{client: client, out: cmd.OutOrStdout(), json: with.json}
-			if every == 0 {
-				return answered(view.show(cmd.Context()))
-			}
-			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
-			defer stop()
-			return answered(view.watch(ctx, every))
+			return with.with(cmd, func(ctx context.Context, client *admin.Client) error {
+				view := &statusView{client: client, out: cmd.OutOrStdout(), json: with.json}
+				if every == 0 {
+					return view.show(ctx)
+				}
+				return view.watch(ctx, every)
+			})
 		},
 	}
 	with.addTo(cmd)

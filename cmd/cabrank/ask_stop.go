@@ -38,24 +38,21 @@ func newStopCommand() *cobra.Command {
 		Example: "  cabrank stop\n  cabrank stop --now",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			client, err := with.client()
-			if err != nil {
-				return err
-			}
-			defer client.Close()
-			status, _, err := client.Status(cmd.Context()) // its pid is that of its own namespace
-			if err != nil {
-				return answered(err)
-			}
-			asked := with.ask(cmd, client, admin.StopRequest{Now: with.force})
-			// A cabrank that ends before it has said so has done what was asked.
-			if _, lost := errors.AsType[*admin.LostError](asked); lost {
-				asked = nil
-			}
-			if asked != nil && !errors.Is(asked, cli.ErrCut) {
-				return asked
-			}
-			return cmp.Or(awaitExit(cmd.Context(), processOf(client, status)), asked)
+			return with.with(cmd, func(ctx context.Context, client *admin.Client) error {
+				status, _, err := client.Status(ctx) // its pid is that of its own namespace
+				if err != nil {
+					return err
+				}
+				asked := with.ask(ctx, cmd, client, admin.StopRequest{Now: with.force})
+				// A cabrank that ends before it has said so has done what was asked.
+				if _, lost := errors.AsType[*admin.LostError](asked); lost {
+					asked = nil
+				}
+				if asked != nil && !errors.Is(asked, cli.ErrCut) {
+					return asked
+				}
+				return cmp.Or(awaitExit(ctx, processOf(client, status)), asked)
+			})
 		},
 	}
 	with.addTo(cmd)

@@ -7,12 +7,11 @@ import (
 	"io"
 	"net"
 	"os"
-	"os/signal"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/cabrank/cabrank/internal/admin"
 	"github.com/cabrank/cabrank/internal/cli"
 	"github.com/cabrank/cabrank/internal/page"
 )
@@ -49,23 +48,18 @@ func newPageCommand() *cobra.Command {
 		Example: pageExamples,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			client, err := with.client()
-			if err != nil {
-				return err
-			}
-			defer client.Close()
-			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
-			defer stop()
-			if _, _, err := client.Status(ctx); err != nil {
-				return answered(err)
-			}
-			on, err := new(net.ListenConfig).Listen(ctx, "tcp", fmt.Sprintf("127.0.0.1:%d", port))
-			if err != nil {
-				return cli.UsageError(fmt.Errorf("%w; --port chooses another one, 0 one that is free", err))
-			}
-			o := page.Options{Socket: client.Path(), Token: rand.Text(), ReadOnly: readOnly, Idle: pageIdle}
-			fmt.Fprintf(cmd.OutOrStdout(), "http://%s/#%s\n", on.Addr(), o.Token)
-			return page.New(o).Serve(untilInputEnds(ctx, os.Stdin), on)
+			return with.with(cmd, func(ctx context.Context, client *admin.Client) error {
+				if _, _, err := client.Status(ctx); err != nil {
+					return err
+				}
+				on, err := new(net.ListenConfig).Listen(ctx, "tcp", fmt.Sprintf("127.0.0.1:%d", port))
+				if err != nil {
+					return cli.UsageError(fmt.Errorf("%w; --port chooses another one, 0 one that is free", err))
+				}
+				o := page.Options{Socket: client.Path(), Token: rand.Text(), ReadOnly: readOnly, Idle: pageIdle}
+				fmt.Fprintf(cmd.OutOrStdout(), "http://%s/#%s\n", on.Addr(), o.Token)
+				return page.New(o).Serve(untilInputEnds(ctx, os.Stdin), on)
+			})
 		},
 	}
 	with.addSocketTo(cmd)
