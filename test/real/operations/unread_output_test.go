@@ -177,7 +177,7 @@ func TestLogTellsWhatItLost(t *testing.T) {
 		defer close(read)
 		_, _ = io.Copy(&c.Stderr, reader)
 	}()
-	c.WaitLog(harness.Patience, "lines were dropped")
+	c.WaitLog(harness.Patience, "log lines dropped")
 	c.StopInTime()
 	<-read
 }
