@@ -210,7 +210,7 @@ var layers = map[string]layer{
 	"internal/handover": {outside: []string{"golang.org/x/sys"}, notStd: []string{"net/http"}, documented: true},
 	// Its pages show the parts as they tell of themselves.
 	"internal/admin": {
-		inside:  []string{"internal/discover", "internal/rank", "internal/relay", "internal/scale", "internal/scrape", "internal/socket", "internal/worker"},
+		inside:  []string{"internal/discover", "internal/door", "internal/rank", "internal/relay", "internal/scale", "internal/scrape", "internal/socket", "internal/worker"},
 		outside: anything,
 	},
 	// It knows of workers what their pages say.

@@ -126,9 +126,7 @@ func (f *socketCallee) run(cfg *config.Config, logTo io.Writer) error {
 	began := time.Now()
 	ctx, cancel := context.WithTimeout(context.Background(), cfg.DrainTimeout)
 	defer cancel()
-	stopped := make(chan struct{})
-	defer close(stopped)
-	go hurry(signals, began, cancel, stopped) // ends with run
+	go hurry(ctx, signals, began, cancel) // ends with run
 	err := c.Shutdown(ctx)
 	answered := c.Stats().Answered
 	if err != nil {
@@ -139,16 +137,15 @@ func (f *socketCallee) run(cfg *config.Config, logTo io.Writer) error {
 	return nil
 }
 
-// hurry ends a stop that began at a time early when another signal comes, until it has
-// stopped.
-func hurry(again <-chan os.Signal, began time.Time, cancel context.CancelFunc, stopped <-chan struct{}) {
+// hurry ends a stop that began at a time early when another signal comes, until ctx ends.
+func hurry(ctx context.Context, again <-chan os.Signal, began time.Time, cancel context.CancelFunc) {
 	for last := (cli.Echoes{Last: began}); ; {
 		select {
 		case <-again:
 			if !last.IsEcho(time.Now()) {
 				cancel()
 			}
-		case <-stopped:
+		case <-ctx.Done():
 			return
 		}
 	}

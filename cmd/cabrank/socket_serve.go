@@ -2,9 +2,12 @@ package main
 
 import (
 	"errors"
+	"fmt"
+	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/cabrank/cabrank/internal/cli"
 	"github.com/cabrank/cabrank/internal/config"
@@ -103,4 +106,33 @@ func (f *socketServe) load() (*config.Config, error) {
 		cfg.Warnings = append(cfg.Warnings, "keys of the file have no effect here, see docs/juggler.md: "+strings.Join(f.idle, " "))
 	}
 	return cfg, nil
+}
+
+// readOldFile sets what the file of an old server says and neither a flag nor a variable
+// does. Its addresses of Redis are taken together, or not at all.
+func (f *socketServe) readOldFile(flags *pflag.FlagSet) error {
+	if !flags.Changed(config.ConfigFlag) {
+		return nil
+	}
+	old, err := config.LoadOldSocket(f.file, config.System().ReadFile)
+	if err != nil {
+		return err
+	}
+	f.idle = old.Idle
+	given := map[string]bool{}
+	flags.Visit(func(flag *pflag.Flag) { given[flag.Name] = true })
+	for _, key := range config.SocketFlags() {
+		if key.Env != "" && os.Getenv(key.Env) != "" {
+			given[key.Flag] = true
+		}
+	}
+	for name, value := range old.Flags {
+		if given[name] {
+			continue
+		}
+		if err := flags.Set(name, value); err != nil {
+			return fmt.Errorf("%s: %w", f.file, err)
+		}
+	}
+	return nil
 }

@@ -217,7 +217,7 @@ type shellCommand struct {
 
 func shellCommands() []shellCommand {
 	return []shellCommand{
-		{"connect", "connect URL", "open a connection, in the place of the one that is there", true, true, (*socketShell).connectTo},
+		{"connect", "connect URL", "open a connection, in the place of the one that is there", true, true, (*socketShell).connect},
 		{"use", "use [NAME]", "have what follows go over a connection of that name, beside the others; without one: the first", false, true, (*socketShell).use},
 		{"call", "call URI [TIMEOUT] [JSON]", `call a function: call test.reverse 2s "abc"`, true, false, (*socketShell).call},
 		{"stream", "stream URI [TIMEOUT] [JSON]", `call a function that has several results: stream test.count "3"`, true, false, (*socketShell).stream},
@@ -241,8 +241,6 @@ func (s *socketShell) help(context.Context, string) error {
 	}
 	return nil
 }
-
-func (s *socketShell) connectTo(ctx context.Context, url string) error { return s.connect(ctx, url) }
 
 func (s *socketShell) use(_ context.Context, name string) error {
 	switch _, known := s.lines[name]; {

@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"sync"
 	"syscall"
+
+	"github.com/cabrank/cabrank/internal/door"
 )
 
 // spareFiles are left for the workers when callers of pages hold connections open.
@@ -26,15 +28,7 @@ type crowd struct {
 }
 
 func newCrowd(most int) *crowd {
-	return &crowd{most: most, files: openFiles(), places: make(map[net.Conn]*list.Element)}
-}
-
-func openFiles() uint64 {
-	var limit syscall.Rlimit
-	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
-		return 0
-	}
-	return uint64(limit.Cur) //nolint:unconvert // its type depends on the system
+	return &crowd{most: most, files: door.OpenFiles(), places: make(map[net.Conn]*list.Element)}
 }
 
 // scarce reports whether a connection has one of the last descriptors: the system

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/cabrank/cabrank/internal/admin"
+	"github.com/cabrank/cabrank/internal/door"
 	"github.com/cabrank/cabrank/internal/worker"
 )
 
@@ -14,7 +15,7 @@ const ownFiles = "/proc/self/fd"
 // Live implements admin.Observer.
 func (s *service) Live() admin.Live {
 	live := admin.NewLive(s.relay.Stats(), s.began)
-	live.Files, live.FilesLimit = filesNow(), openFiles()
+	live.Files, live.FilesLimit = filesNow(), door.OpenFiles()
 	used := make(map[int]time.Duration)
 	if s.autoscale != nil {
 		sample, cpu := s.autoscale.measure(time.Now())

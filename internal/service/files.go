@@ -3,7 +3,6 @@ package service
 import (
 	"log/slog"
 	"math"
-	"syscall"
 
 	"github.com/cabrank/cabrank/internal/config"
 )
@@ -30,16 +29,6 @@ const (
 	// fewConnections are so few that it is told although nobody asked for more.
 	fewConnections = 1000
 )
-
-// openFiles returns how many files this process may have open. The runtime has
-// raised the limit as far as it may.
-func openFiles() uint64 {
-	var limit syscall.Rlimit
-	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
-		return 0 // not known
-	}
-	return uint64(limit.Cur) //nolint:unconvert // its type depends on the system
-}
 
 // lastOfCallers returns the descriptor from which on callers get none, 0 if their
 // limit is not known.

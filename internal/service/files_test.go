@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/cabrank/cabrank/internal/config"
+	"github.com/cabrank/cabrank/internal/door"
 )
 
 // As many connections are taken as fit beside the files that serve them, and
@@ -46,8 +47,8 @@ func TestOpenable(t *testing.T) {
 	if !strings.Contains(log.String(), "fewer connections than configured") {
 		t.Errorf("what was asked for cannot be had, and the log says %q", log.String())
 	}
-	if openFiles() < 16 {
-		t.Errorf("%d files may be open", openFiles())
+	if door.OpenFiles() < 16 {
+		t.Errorf("%d files may be open", door.OpenFiles())
 	}
 }
 

@@ -48,8 +48,8 @@ func (s *service) relayOptions(cfg *config.Config, log *slog.Logger) relay.Optio
 			Rate: cfg.Limits.CallsPerSecond, Burst: cfg.Limits.KeyBurst(), Concurrent: cfg.Limits.Calls,
 		},
 		Limits: relay.Limits{
-			Connections: openable(cfg, openFiles(), log),
-			Descriptors: lastOfCallers(openFiles()),
+			Connections: openable(cfg, door.OpenFiles(), log),
+			Descriptors: lastOfCallers(door.OpenFiles()),
 			Idle:        cfg.Limits.IdleTimeout,
 			Age:         cfg.Limits.ConnectionAge,
 			Handshake:   handshakeTime,
