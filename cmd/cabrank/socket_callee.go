@@ -101,7 +101,7 @@ func (f *socketCallee) run(cfg *config.Config, logTo io.Writer) error {
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, cli.StopSignals()...)
 	defer signal.Stop(signals)
-	log := service.OpenLog(cfg.Log, cfg.Log.SlogLevel(), logTo)
+	log := service.OpenLog(cfg.Log, logTo)
 	defer log.Close()
 	c := callee.New(callee.Options{Redis: cfg.Socket.Redis.Calls, Workers: f.workers, Log: log.Logger})
 	var options []callee.Option

@@ -140,17 +140,14 @@ func ago(then, now time.Time) string {
 
 func workerTable(workers []admin.WorkerStatus, now time.Time) table {
 	t := table{
-		{title: "WORKER"}, {title: "STATE"}, {title: "FOR", right: true}, {title: "PID", right: true}, {title: "GEN", right: true},
+		{title: "WORKER"}, {title: "STATE", color: stateColor}, {title: "FOR", right: true}, {title: "PID", right: true}, {title: "GEN", right: true},
 		{title: "ADDRESS"}, {title: "CALLS", right: true}, {title: "SERVED", right: true}, {title: "MEMORY", right: true},
 		{title: "RESTARTS"}, {title: "NOTE"},
 	}
 	for _, w := range workers {
-		t.add(
-			cell{text: w.Name}, cell{text: w.State, color: stateColor(w.State)}, cell{text: since(w.Since, now)},
-			cell{text: number(w.PID)}, cell{text: strconv.Itoa(w.Generation)}, cell{text: w.Address},
-			cell{text: fmt.Sprintf("%d/%d", w.InFlight, w.Slots)}, cell{text: strconv.FormatUint(w.Served, 10)},
-			cell{text: bytesText(w.MemoryBytes)}, cell{text: counts(w.Restarts)}, cell{text: workerNote(w)},
-		)
+		t.add(w.Name, w.State, since(w.Since, now), number(w.PID), strconv.Itoa(w.Generation), w.Address,
+			fmt.Sprintf("%d/%d", w.InFlight, w.Slots), strconv.FormatUint(w.Served, 10),
+			bytesText(w.MemoryBytes), counts(w.Restarts), workerNote(w))
 	}
 	return t
 }
@@ -181,7 +178,7 @@ func ghostText(n int) string {
 
 func upstreamTable(upstreams []admin.UpstreamStatus, now time.Time) table {
 	t := table{
-		{title: "UPSTREAM"}, {title: "STATE"}, {title: "FOR", right: true},
+		{title: "UPSTREAM"}, {title: "STATE", color: stateColor}, {title: "FOR", right: true},
 		{title: "CALLS", right: true}, {title: "SERVED", right: true}, {title: "NOTE"},
 	}
 	for _, u := range upstreams {
@@ -195,11 +192,8 @@ func upstreamTable(upstreams []admin.UpstreamStatus, now time.Time) table {
 		if u.Ghosts > 0 {
 			notes = append(notes, ghostText(u.Ghosts))
 		}
-		t.add(
-			cell{text: u.Address}, cell{text: u.State, color: stateColor(u.State)}, cell{text: since(u.Since, now)},
-			cell{text: fmt.Sprintf("%d/%d", u.InFlight, u.Slots)}, cell{text: strconv.FormatUint(u.Served, 10)},
-			cell{text: strings.Join(notes, ", ")},
-		)
+		t.add(u.Address, u.State, since(u.Since, now),
+			fmt.Sprintf("%d/%d", u.InFlight, u.Slots), strconv.FormatUint(u.Served, 10), strings.Join(notes, ", "))
 	}
 	return t
 }
@@ -221,17 +215,13 @@ type table []column
 
 type column struct {
 	title string
-	right bool // numbers
-	cells []cell
-}
-
-type cell struct {
-	text  string
-	color cli.Color
+	right bool                        // numbers
+	color func(text string) cli.Color // of a cell; nil: none
+	cells []string
 }
 
 // add adds a row: one cell for each column.
-func (t table) add(row ...cell) {
+func (t table) add(row ...string) {
 	for i := range t {
 		t[i].cells = append(t[i].cells, row[i])
 	}
@@ -239,39 +229,41 @@ func (t table) add(row ...cell) {
 
 // lines returns the titles and the rows. A column without any text is left out.
 func (t table) lines(on cli.Screen) []string {
-	rows := make([]strings.Builder, 1+len(t[0].cells))
+	lines := make([]string, 1+len(t[0].cells))
 	for _, column := range t {
 		width := 0
 		for _, cell := range column.cells {
-			width = max(width, utf8.RuneCountInString(cell.text))
+			width = max(width, utf8.RuneCountInString(cell))
 		}
 		if width == 0 {
 			continue
 		}
 		width = max(width, len(column.title))
-		column.write(&rows[0], cell{column.title, cli.Heading}, width, on)
+		lines[0] += column.aligned(lines[0], column.title, cli.Heading, width, on)
 		for i, cell := range column.cells {
-			column.write(&rows[i+1], cell, width, on)
+			color := cli.Plain
+			if column.color != nil {
+				color = column.color(cell)
+			}
+			lines[i+1] += column.aligned(lines[i+1], cell, color, width, on)
 		}
-	}
-	lines := make([]string, len(rows))
-	for i := range rows {
-		lines[i] = rows[i].String()
 	}
 	return lines
 }
 
-func (c column) write(row *strings.Builder, content cell, width int, on cli.Screen) {
-	if row.Len() > 0 {
-		row.WriteString("  ")
-	}
-	padding := strings.Repeat(" ", width-utf8.RuneCountInString(content.text))
-	text := on.Paint(content.color, content.text)
+// aligned is a text behind what stands before it in the line.
+func (c column) aligned(before, text string, color cli.Color, width int, on cli.Screen) string {
+	padding := strings.Repeat(" ", width-utf8.RuneCountInString(text))
+	text = on.Paint(color, text)
 	if c.right {
-		row.WriteString(padding + text)
+		text = padding + text
 	} else {
-		row.WriteString(text + padding)
+		text += padding
 	}
+	if before != "" {
+		text = "  " + text
+	}
+	return text
 }
 
 // number is a number that 0 stands for none of.

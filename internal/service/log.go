@@ -25,20 +25,22 @@ import (
 type Log struct {
 	*slog.Logger
 
-	format string // text or json
+	format string         // text or json
+	level  *slog.LevelVar // from which it has lines; it may change
 	sink   *sink.Sink
 	lines  *sink.Source
 }
 
 // OpenLog begins a log in the form and from the level of the settings.
-func OpenLog(settings config.Log, level slog.Leveler, out io.Writer) *Log {
-	l := &Log{format: logFormat(settings, out), sink: sink.New(out)}
+func OpenLog(settings config.Log, out io.Writer) *Log {
+	l := &Log{format: logFormat(settings, out), level: new(slog.LevelVar), sink: sink.New(out)}
+	l.level.Set(settings.SlogLevel())
 	l.lines = l.sink.Source(func(to []byte, lines int) []byte {
 		var notice bytes.Buffer
 		newLogger(l.format, slog.LevelWarn, &notice).Warn("log lines dropped: the reader is too slow", "lines", lines)
 		return append(to, notice.Bytes()...)
 	})
-	l.Logger = newLogger(l.format, level, l.lines)
+	l.Logger = newLogger(l.format, l.level, l.lines)
 	l.sink.Open()
 	return l
 }

@@ -10,24 +10,17 @@ import (
 	"github.com/cabrank/cabrank/internal/admin"
 	"github.com/cabrank/cabrank/internal/certs"
 	"github.com/cabrank/cabrank/internal/config"
-	"github.com/cabrank/cabrank/internal/relay"
 )
 
 // errUpgrading is why nothing is reloaded during an upgrade: the new process has read
 // the configuration already, and would take over without what has changed since.
 var errUpgrading = errors.New("an upgrade is under way, try again when it is over")
 
-// origin is where the configuration of a service comes from, and comes from
-// again when it is reloaded.
-type origin struct {
-	load  func() (*config.Config, error) // from the same flags, variables and file as at the start
-	level *slog.LevelVar                 // of the log
-}
-
 // settings are the configuration of a service as it changes. What it was started
 // with is service.cfg, and holds for all that only an upgrade changes.
 type settings struct {
-	origin origin
+	load  func() (*config.Config, error) // from the same flags, variables and file as at the start
+	level *slog.LevelVar                 // of the log
 
 	mu    sync.Mutex                    // one reload at a time; guards what follows
 	holds atomic.Pointer[config.Config] // since the last reload; nil: none yet. Read from anywhere
@@ -73,7 +66,7 @@ func (s *service) reload() (admin.Reload, error) {
 
 // reread returns the configuration as it is written now, and as it can hold.
 func (s *service) reread() (loaded, merged *config.Config, err error) {
-	if loaded, err = s.settings.origin.load(); err != nil {
+	if loaded, err = s.settings.load(); err != nil {
 		return nil, nil, err
 	}
 	merged, err = config.Merge(s.current(), loaded)
@@ -108,8 +101,12 @@ func (s *service) apply(cfg *config.Config) error {
 	if err := s.readKeys(cfg); err != nil {
 		return err
 	}
-	var secured relay.Options
-	if err := s.secure(cfg, &secured); err != nil {
+	log := s.log
+	if cfg.Limits.Connections == s.current().Limits.Connections {
+		log = slog.New(slog.DiscardHandler) // that there are too few files for them was told at the start
+	}
+	options := s.relayOptions(cfg, log)
+	if err := s.secure(cfg, &options); err != nil {
 		return err
 	}
 	if err := s.peers.Replace(cfg.UpstreamTLS); err != nil {
@@ -122,12 +119,6 @@ func (s *service) apply(cfg *config.Config) error {
 		s.workers.Configure(s.workerSettings(cfg))
 	}
 	s.upstreams.Configure(times(cfg))
-	log := s.log
-	if cfg.Limits.Connections == s.current().Limits.Connections {
-		log = slog.New(slog.DiscardHandler) // that there are too few files for them was told at the start
-	}
-	options := s.relayOptions(cfg, log)
-	options.TLS, options.ClearText, options.Identity = secured.TLS, secured.ClearText, secured.Identity
 	s.relay.Reconfigure(options)
 	s.http1.Configure(webLimits(cfg))
 	if s.sockets != nil {
@@ -137,7 +128,7 @@ func (s *service) apply(cfg *config.Config) error {
 	if s.access != nil {
 		s.access.log.Choose(accessChoice(cfg.AccessLog))
 	}
-	s.settings.origin.level.Set(cfg.Log.SlogLevel())
+	s.settings.level.Set(cfg.Log.SlogLevel())
 	return nil
 }
 

@@ -47,7 +47,7 @@ func newReloadable(t *testing.T, file string, args ...string) *reloadable {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.service = &service{cfg: cfg, log: slog.New(slog.NewTextHandler(&r.log, &slog.HandlerOptions{Level: level})), settings: settings{origin: origin{load, level}}, orders: newOrders()}
+	r.service = &service{cfg: cfg, log: slog.New(slog.NewTextHandler(&r.log, &slog.HandlerOptions{Level: level})), settings: settings{load: load, level: level}, orders: newOrders()}
 	r.relay, r.http1 = relay.New(r.relayOptions(cfg, r.service.log)), web.NewHTTP1(webLimits(cfg), nil, nil, r.service.log)
 	t.Cleanup(r.relay.Close)
 	t.Cleanup(r.http1.Close)

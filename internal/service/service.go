@@ -61,18 +61,16 @@ func Run(ctx context.Context, o Options) error {
 	grpclog.SetLoggerV2(grpclog.NewLoggerV2(io.Discard, io.Discard, io.Discard))
 	cfg, err := o.Load()
 	if err != nil {
-		log := OpenLog(o.Log(), slog.LevelInfo, o.Stderr)
+		log := OpenLog(o.Log(), o.Stderr)
 		defer log.Close()
 		return log.Fail(err)
 	}
-	from := origin{load: o.Load, level: new(slog.LevelVar)}
-	from.level.Set(cfg.Log.SlogLevel())
-	log := OpenLog(cfg.Log, from.level, o.Stderr)
+	log := OpenLog(cfg.Log, o.Stderr)
 	defer log.Close()
 	for _, warning := range cfg.Warnings {
 		log.Warn("configuration", "warning", warning)
 	}
-	return log.Fail(o.serve(cfg, from, signals, log))
+	return log.Fail(o.serve(cfg, signals, log))
 }
 
 // outliveReaders has a write to a pipe that nobody reads any more fail, where the
@@ -80,10 +78,10 @@ func Run(ctx context.Context, o Options) error {
 // workers.
 func outliveReaders() { signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) }
 
-// serve runs the relay as cfg says, which was made from, until one of the signals, the
-// control or a failure ends it.
-func (o Options) serve(cfg *config.Config, from origin, signals held, log *Log) error {
-	s, err := newService(o, cfg, from, log)
+// serve runs the relay as cfg says, until one of the signals, the control or a failure
+// ends it.
+func (o Options) serve(cfg *config.Config, signals held, log *Log) error {
+	s, err := newService(o, cfg, log)
 	if err != nil {
 		return err
 	}
@@ -170,7 +168,7 @@ type service struct {
 
 // newService makes a service, with what this process was given by the one that
 // started it. A predecessor is talked to; nothing is started yet.
-func newService(o Options, cfg *config.Config, from origin, log *Log) (*service, error) {
+func newService(o Options, cfg *config.Config, log *Log) (*service, error) {
 	inherited, err := handover.Inherit(log.Logger)
 	if err != nil {
 		return nil, cli.UsageError(err)
@@ -183,7 +181,8 @@ func newService(o Options, cfg *config.Config, from origin, log *Log) (*service,
 		build: o.Build, cfg: cfg, log: log.Logger, lines: log.sink, stdout: &sharedWriter{to: sink.Whole{To: o.Stdout}},
 		inherited: inherited, program: program, began: time.Now(),
 		pages: make(map[string]server), memory: &footprints{root: os.DirFS("/")},
-		failed: make(chan error, 1), living: newPhase(), public: newPhase(), upgrading: make(chan struct{}, 1), settings: settings{origin: from}, orders: newOrders(),
+		failed: make(chan error, 1), living: newPhase(), public: newPhase(), upgrading: make(chan struct{}, 1),
+		settings: settings{load: o.Load, level: log.level}, orders: newOrders(),
 	}
 	return s, s.greet()
 }
