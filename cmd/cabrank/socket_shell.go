@@ -222,10 +222,10 @@ func shellCommands() []shellCommand {
 		{"call", "call URI [TIMEOUT] [JSON]", `call a function: call test.reverse 2s "abc"`, true, false, (*socketShell).call},
 		{"stream", "stream URI [TIMEOUT] [JSON]", `call a function that has several results: stream test.count "3"`, true, false, (*socketShell).stream},
 		{"pub", "pub CHANNEL [JSON]", `publish an event: pub news {"text": "hello"}`, true, false, (*socketShell).pub},
-		{"sub", "sub CHANNEL", "subscribe to a channel", true, false, subscribe(false)},
-		{"psub", "psub PATTERN", "subscribe to all channels that a pattern matches: psub news.*", true, false, subscribe(true)},
-		{"unsb", "unsb CHANNEL", "end a subscription", true, false, unsubscribe(false)},
-		{"punsb", "punsb PATTERN", "end a subscription by pattern", true, false, unsubscribe(true)},
+		{"sub", "sub CHANNEL", "subscribe to a channel", true, false, subscribe("sub ", (*client.Client).Subscribe)},
+		{"psub", "psub PATTERN", "subscribe to all channels that a pattern matches: psub news.*", true, false, subscribe("psub ", (*client.Client).SubscribePattern)},
+		{"unsb", "unsb CHANNEL", "end a subscription", true, false, unsubscribe("sub ")},
+		{"punsb", "punsb PATTERN", "end a subscription by pattern", true, false, unsubscribe("psub ")},
 		{"send", "send TEXT", "send a text as it is", true, false, (*socketShell).send},
 		{"wait", "wait [DURATION]", "in a script: wait, without one until the connection ends", false, false, (*socketShell).wait},
 		{"close", "close", "end the connection with a close frame", false, false, (*socketShell).hangUp},
@@ -329,34 +329,31 @@ func shellArgs(command, text string) (json.RawMessage, error) {
 	return nil, mistakeError(fmt.Sprintf("%s: %.60s is no JSON", command, text))
 }
 
-func subscribe(pattern bool) func(*socketShell, context.Context, string) error {
-	return func(s *socketShell, ctx context.Context, name string) (err error) {
-		key := fmt.Sprint(pattern, name)
-		if s.subs[key] != nil {
+// subscribing is how the client subscribes to a channel, or by a pattern.
+type subscribing = func(*client.Client, context.Context, string) (*client.Subscription, error)
+
+// subscribe does commands that subscribe. Those of one kind have each name once.
+func subscribe(kind string, by subscribing) func(*socketShell, context.Context, string) error {
+	return func(s *socketShell, ctx context.Context, name string) error {
+		if s.subs[kind+name] != nil {
 			return errors.New("there is a subscription to " + name)
 		}
-		var sub *client.Subscription
-		if pattern {
-			sub, err = s.client.SubscribePattern(ctx, name)
-		} else {
-			sub, err = s.client.Subscribe(ctx, name)
-		}
+		sub, err := by(s.client, ctx, name)
 		if err == nil {
-			s.subs[key] = sub
+			s.subs[kind+name] = sub
 			s.know(name)
 		}
 		return err
 	}
 }
 
-func unsubscribe(pattern bool) func(*socketShell, context.Context, string) error {
+func unsubscribe(kind string) func(*socketShell, context.Context, string) error {
 	return func(s *socketShell, ctx context.Context, name string) error {
-		key := fmt.Sprint(pattern, name)
-		sub := s.subs[key]
+		sub := s.subs[kind+name]
 		if sub == nil {
 			return errors.New("there is no subscription to " + name)
 		}
-		delete(s.subs, key)
+		delete(s.subs, kind+name)
 		return sub.Unsubscribe(ctx)
 	}
 }

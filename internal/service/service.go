@@ -212,20 +212,22 @@ func (s *service) announce() {
 	s.log.Info("starting", told...)
 }
 
-// start opens the door first: calls that come before a worker is ready wait.
-// It gives up when ctx ends.
+// start opens the door before the endpoints start: calls that come before a worker is
+// ready wait. A successor does it the other way round, see takeOver. It gives up when ctx
+// ends.
 func (s *service) start(ctx context.Context) error {
 	if !s.socketsAlone() {
 		s.announce()
 	}
+	startEndpoints := func() error { return s.startEndpoints(ctx) }
 	if s.inherited.Predecessor != nil {
-		return s.takeOver(ctx)
+		return inTurn(s.makeRelay, s.makeEndpoints, startEndpoints, func() error { return s.takeOver(ctx) })
 	}
-	return inTurn(
-		s.makeRelay, s.openDoor, s.makeEndpoints, s.startPages, s.startControl, s.dropRest,
-		func() error { return s.startEndpoints(ctx) },
-	)
+	return inTurn(s.makeRelay, s.makeEndpoints, s.open, startEndpoints)
 }
+
+// open listens wherever it is wanted.
+func (s *service) open() error { return inTurn(s.openDoor, s.startPages, s.startControl, s.dropRest) }
 
 // inTurn takes steps until one fails.
 func inTurn(steps ...func() error) error {

@@ -51,17 +51,14 @@ func (s *service) bootLimit() time.Duration {
 	return limit
 }
 
-// takeOver starts as the successor of a process that serves (R20): first the
-// workers, then, when enough of them are ready, the listeners.
+// takeOver takes the listeners of a process that serves (R20), when enough endpoints are
+// ready.
 func (s *service) takeOver(ctx context.Context) error {
 	p := s.inherited.Predecessor
 	err := inTurn(
-		s.makeRelay, s.makeEndpoints,
-		func() error { return s.startEndpoints(ctx) },
 		func() error { return s.awaitReady(ctx, p) },
 		func() error { return p.Take(s.inherited.Listeners) },
-		s.openDoor, s.startPages, s.startControl, s.dropRest,
-		p.Serving,
+		s.open, p.Serving,
 	)
 	if err != nil {
 		return err
