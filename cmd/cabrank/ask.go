@@ -227,40 +227,35 @@ func (p *progress) passing(line string) {
 	p.open = true
 }
 
-func (p *progress) clear() {
-	if p.open {
-		fmt.Fprint(p.out, "\r\x1b[K")
-		p.open = false
-	}
-}
+func (p *progress) clear() { p.leave("\r\x1b[K") }
 
 // end leaves the cursor at the beginning of a line, below what was shown last.
-func (p *progress) end() {
+func (p *progress) end() { p.leave("\n") }
+
+// leave writes what ends a line that stands to be replaced.
+func (p *progress) leave(by string) {
 	if p.open {
-		fmt.Fprintln(p.out)
+		fmt.Fprint(p.out, by)
 		p.open = false
 	}
 }
 
 // completeWorkers offers what can be drained, to shells that ask.
-func (a *asking) completeWorkers(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-	client, err := a.client()
-	if err != nil || len(args) > 0 {
+func (a *asking) completeWorkers(cmd *cobra.Command, args []string, _ string) (names []string, _ cobra.ShellCompDirective) {
+	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	defer client.Close()
-	ctx, cancel := context.WithTimeout(cmd.Context(), time.Second)
-	defer cancel()
-	status, _, err := client.Status(ctx)
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	var names []string
-	for _, worker := range status.Workers {
-		names = append(names, worker.Name)
-	}
-	for _, upstream := range status.Upstreams {
-		names = append(names, upstream.Address)
-	}
+	_ = a.with(cmd, func(ctx context.Context, client *admin.Client) error { // without an answer nothing is offered
+		ctx, cancel := context.WithTimeout(ctx, time.Second)
+		defer cancel()
+		status, _, err := client.Status(ctx)
+		for _, worker := range status.Workers {
+			names = append(names, worker.Name)
+		}
+		for _, upstream := range status.Upstreams {
+			names = append(names, upstream.Address)
+		}
+		return err
+	})
 	return names, cobra.ShellCompDirectiveNoFileComp
 }

@@ -111,7 +111,7 @@ func demoOnce(ctx context.Context, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	share, err := demoShare(ctx, out, relay.Addr)
+	share, err := demoShare(ctx, out, relay.Addr, demoCalls, demoInFlight, demoReady)
 	if stopErr := relay.Stop(); err == nil {
 		err = stopErr
 	}
@@ -121,35 +121,16 @@ func demoOnce(ctx context.Context, out io.Writer) error {
 	return err
 }
 
-func demoShare(ctx context.Context, out io.Writer, addr string) (demo.Share, error) {
-	conn, err := demoDial(addr)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = conn.Close() }()
-	if err := demoReady(ctx, conn); err != nil {
-		return nil, err
-	}
-	return demoCall(ctx, out, conn, demoCalls, demoInFlight)
-}
-
 // demoReady waits until the relay says that all its workers serve.
 func demoReady(ctx context.Context, conn *grpc.ClientConn) error {
-	client := healthpb.NewHealthClient(conn)
-	for {
-		reply, err := client.Check(ctx, &healthpb.HealthCheckRequest{})
-		if err != nil {
-			return fmt.Errorf("wait for the workers: %w", err)
-		}
-		if reply.GetStatus() == healthpb.HealthCheckResponse_SERVING {
+	changes, err := healthpb.NewHealthClient(conn).Watch(ctx, &healthpb.HealthCheckRequest{})
+	for err == nil {
+		var now *healthpb.HealthCheckResponse
+		if now, err = changes.Recv(); now.GetStatus() == healthpb.HealthCheckResponse_SERVING {
 			return nil
 		}
-		select {
-		case <-time.After(20 * time.Millisecond):
-		case <-ctx.Done():
-			return fmt.Errorf("wait for the workers: %w", context.Cause(ctx))
-		}
 	}
+	return fmt.Errorf("wait for the workers: %w", err)
 }
 
 // demoCommand is this binary as a relay over the demo workers. It reads an empty
@@ -193,12 +174,7 @@ func newDemoCallCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
 			defer stop()
-			conn, err := demoDial(addr)
-			if err != nil {
-				return err
-			}
-			defer func() { _ = conn.Close() }()
-			share, err := demoCall(ctx, cmd.OutOrStdout(), conn, calls, inFlight)
+			share, err := demoShare(ctx, cmd.OutOrStdout(), addr, calls, inFlight, nil)
 			if len(share) == 0 && unreached(err) {
 				return fmt.Errorf("nothing answers at %s: start `cabrank demo` first, or name another --addr", addr)
 			}
@@ -221,10 +197,21 @@ func demoDial(addr string) (*grpc.ClientConn, error) {
 	return grpc.NewClient(addr, grpc.WithNoProxy(), grpc.WithTransportCredentials(insecure.NewCredentials()))
 }
 
-// demoCall prints each answer as it comes and then the share of each worker.
-func demoCall(ctx context.Context, out io.Writer, conn *grpc.ClientConn, calls, inFlight int) (demo.Share, error) {
+// demoShare makes calls over one connection, when it is ready, if that is asked for. It
+// prints each answer as it comes and then the share of each worker.
+func demoShare(ctx context.Context, out io.Writer, addr string, calls, inFlight int, ready func(context.Context, *grpc.ClientConn) error) (demo.Share, error) {
+	conn, err := demoDial(addr)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = conn.Close() }()
+	if ready != nil {
+		if err := ready(ctx, conn); err != nil {
+			return nil, err
+		}
+	}
 	share := demo.Share{}
-	err := demo.Call(ctx, conn, calls, inFlight, func(a demo.Answer) {
+	err = demo.Call(ctx, conn, calls, inFlight, func(a demo.Answer) {
 		share[a.Worker]++
 		fmt.Fprintf(out, "call %3d  %-10s %4d ms  %s\n", a.Number, a.Worker, a.Took.Milliseconds(), a.Message)
 	})
