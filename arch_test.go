@@ -389,12 +389,9 @@ var mutable = map[string]string{
 
 	"examples/fibonacci.Files":       "embedded files; nothing writes to them",
 	"examples/jobs.Files":            "embedded files; nothing writes to them",
-	"internal/config.braced":         "a compiled expression",
-	"internal/config.portLink":       "a compiled expression",
-	"internal/config.serviceLink":    "a compiled expression",
+	"internal/config.forms":          "compiled expressions",
 	"internal/page.html":             "an embedded file; nothing writes to it",
 	"internal/config.table":          "the keys, which the tags of a struct say",
-	"internal/config.yamlLine":       "a compiled expression",
 	"lab/internal/proxies.files":     "embedded files; nothing writes to them",
 	"lab/internal/method.holeForm":   "a compiled expression",
 	"lab/internal/method.position":   "a compiled expression",

@@ -64,10 +64,7 @@ func cleanPath(path string) (string, error) {
 	if !strings.HasPrefix(path, "/") {
 		return "", fmt.Errorf("%s does not begin with /", quote(path))
 	}
-	if strings.ContainsAny(path, " ?#") || strings.ContainsFunc(path, unicode.IsControl) {
-		return "", fmt.Errorf("%s is not a plain path", quote(path))
-	}
-	return path, nil
+	return formed("path", "%s is not a plain path")(path)
 }
 
 func checkSocketPath(address, path string) error {
@@ -112,19 +109,6 @@ func cleanControl(path string) (string, error) {
 		return "", fmt.Errorf("%s has a control character", quote(path))
 	case len(path) > maxSocketPath:
 		return "", fmt.Errorf("%s has more than %d bytes", quote(path), maxSocketPath)
-	}
-	return path, nil
-}
-
-// cleanLogPath accepts where the access log goes. A word without a slash is one of two,
-// not a file that nobody finds again.
-func cleanLogPath(path string) (string, error) {
-	switch {
-	case path == none || path == "stdout":
-	case !strings.Contains(path, "/"):
-		return "", fmt.Errorf("%s has no /", quote(path))
-	case strings.ContainsFunc(path, unicode.IsControl):
-		return "", fmt.Errorf("%s is not a path", quote(path))
 	}
 	return path, nil
 }

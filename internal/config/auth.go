@@ -1,7 +1,6 @@
 package config
 
 import (
-	"errors"
 	"fmt"
 	"reflect"
 	"strings"
@@ -27,19 +26,17 @@ type Auth struct {
 // IsOn reports whether anybody is asked for a token.
 func (a Auth) IsOn() bool { return a.Secret != "" || a.Key != "" }
 
-func checkAuthParts(value any, _ *yaml.Node, at *outline) { checkAuth(value.(*Auth), at) }
-
 // checkAuth sees to it that what is meant to keep callers out does.
-func checkAuth(a *Auth, at *outline) {
+func checkAuth(a *Auth, _ *yaml.Node, at *outline) {
 	if a.Secret != "" && a.Key != "" {
 		at.faultAt("auth.secret", fmt.Sprintf("there is auth.key, too (%s)", at.places["auth.key"]), "one of them")
 	}
 	if a.IsOn() {
 		return
 	}
-	for _, part := range shownParts(reflect.ValueOf(a).Elem()) {
-		if name, _, _ := strings.Cut(part, ":"); name != "doors" || a.AllDoors() {
-			at.faultAt("auth."+name, "nobody is asked for a token", "its default, or auth.key or auth.secret beside it")
+	for _, part := range partsOf(reflect.ValueOf(a).Elem()) {
+		if part.name != "doors" || a.AllDoors() {
+			at.faultAt("auth."+part.name, "nobody is asked for a token", "its default, or auth.key or auth.secret beside it")
 			return
 		}
 	}
@@ -54,30 +51,6 @@ func (c *Config) cookieHasOrigins() *Fault {
 		return nil
 	}
 	return c.faultAt("auth.cookie", "browsers send it for any page, and no origin is listed", none+", or socket.origin beside it")
-}
-
-// cleanSource accepts where a key is. What looks like a key itself is not repeated.
-func cleanSource(source string) (string, error) {
-	if strings.ContainsFunc(source, unicode.IsControl) || strings.HasPrefix(source, "-") || strings.HasPrefix(source, "{") {
-		return "", errors.New("it is not the name of a file")
-	}
-	return source, nil
-}
-
-func cleanLine(text string) (string, error) {
-	if text == "" || strings.ContainsFunc(text, unicode.IsControl) {
-		return "", fmt.Errorf("%s is not a line of text", quote(text))
-	}
-	return text, nil
-}
-
-// cleanCookie accepts a token of RFC 6265, section 4.1.1.
-func cleanCookie(name string) (string, error) {
-	isBad := func(r rune) bool { return r <= ' ' || r >= 0x7f || strings.ContainsRune(`()<>@,;:\"/[]?={}`, r) }
-	if name == "" || strings.ContainsFunc(name, isBad) {
-		return "", fmt.Errorf("%s is not a name of a cookie", quote(name))
-	}
-	return name, nil
 }
 
 func cleanGlob(glob string) (string, error) {

@@ -14,40 +14,32 @@ type Balance struct {
 }
 
 // balance is the kind of *Balance fields.
-type balance struct{}
-
-// plain are the policies without a key.
-func (balance) plain() words[rank.Balance] {
-	return words[rank.Balance]{rank.LateBinding, rank.Random, rank.RoundRobin, rank.LeastRequest, rank.P2C, rank.PeakEWMA}
-}
-
-func (k balance) set(field any, text string) error {
-	b := Balance{Policy: rank.RingHash}
-	name, isRing := strings.CutPrefix(text, rank.RingHash.String())
-	err := errors.New("ring_hash needs what it hashes, as in ring_hash:x-user")
-	switch {
-	case !isRing:
-		err = append(k.plain(), rank.RingHash).set(&b.Policy, text)
-	case strings.HasPrefix(name, ":"):
-		if b.Key = name[1:]; b.Key == authorityField {
-			err = nil
-		} else {
-			err = checkHeaderName(b.Key)
-		}
+func balance() value[Balance] {
+	plain := []rank.Balance{rank.LateBinding, rank.Random, rank.RoundRobin, rank.LeastRequest, rank.P2C, rank.PeakEWMA}
+	ring := rank.RingHash.String()
+	return value[Balance]{
+		read: func(b *Balance, text string) error {
+			name, isRing := strings.CutPrefix(text, ring)
+			key, keyed := strings.CutPrefix(name, ":")
+			switch {
+			case !isRing:
+				b.Key = ""
+				return words(append(plain, rank.RingHash)...).read(&b.Policy, text)
+			case !keyed:
+				return errors.New("ring_hash needs what it hashes, as in ring_hash:x-user")
+			}
+			*b = Balance{rank.RingHash, key}
+			if key == authorityField {
+				return nil
+			}
+			return checkHeaderName(key)
+		},
+		write: func(b Balance) string {
+			if b.Key != "" {
+				return ring + ":" + b.Key
+			}
+			return b.Policy.String()
+		},
+		legal: words(plain...).legal + ", ring_hash:NAME of a header or metadata key in lower case, or of " + authorityField,
 	}
-	if err == nil {
-		*field.(*Balance) = b
-	}
-	return err
-}
-
-func (k balance) show(field any) string {
-	if b := field.(*Balance); b.Key != "" {
-		return b.Policy.String() + ":" + b.Key
-	}
-	return field.(*Balance).Policy.String()
-}
-
-func (k balance) allowed() string {
-	return k.plain().allowed() + ", ring_hash:NAME of a header or metadata key in lower case, or of " + authorityField
 }

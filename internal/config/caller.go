@@ -139,25 +139,24 @@ func otherForm(written, value string) string {
 }
 
 // callerKey is the kind of *CallerKey fields.
-type callerKey struct{}
-
-func (callerKey) plain() words[relay.KeySource] {
-	return words[relay.KeySource]{relay.ByPeer, relay.ByAuthority, relay.ByNothing}
-}
-
-func (k callerKey) set(field any, text string) error {
-	key := CallerKey{}
-	by, name, named := strings.Cut(text, metadataMark)
-	if named && by == relay.ByMetadata.String() {
-		key = CallerKey{relay.ByMetadata, name}
-		if err := checkCallerName(name); err != nil {
-			return err
-		}
-	} else if err := k.plain().set(&key.By, text); err != nil {
-		return meantMetadata(text, err)
+func callerKey() value[CallerKey] {
+	plain := words(relay.ByPeer, relay.ByAuthority, relay.ByNothing)
+	return value[CallerKey]{
+		read: func(key *CallerKey, text string) error {
+			by, name, named := strings.Cut(text, metadataMark)
+			if named && by == relay.ByMetadata.String() {
+				*key = CallerKey{relay.ByMetadata, name}
+				return checkCallerName(name)
+			}
+			*key = CallerKey{}
+			if err := plain.read(&key.By, text); err != nil {
+				return meantMetadata(text, err)
+			}
+			return nil
+		},
+		write: CallerKey.String,
+		legal: plain.legal + ", metadata:NAME",
 	}
-	*field.(*CallerKey) = key
-	return nil
 }
 
 // checkCallerName refuses names whose values cannot be written in a file, and
@@ -183,8 +182,13 @@ func meantMetadata(text string, unknown error) error {
 	return fmt.Errorf("%w; did you mean metadata:%s?", unknown, text)
 }
 
-func (k callerKey) show(field any) string { return field.(*CallerKey).String() }
+// maxWeights bounds the callers with a weight of their own.
+const maxWeights = 1000
 
-func (k callerKey) allowed() string {
-	return k.plain().allowed() + ", metadata:NAME"
+// weights are shares by caller.
+func weights() mapping[float64] {
+	return mapping[float64]{
+		max: maxWeights, legal: callersLegal, clean: func(name string) error { _, err := cleanCaller(name); return err }, path: callerPath,
+		form: "key: weight", all: "weights", value: plain{`range:"0.01..1000"`},
+	}
 }

@@ -59,8 +59,10 @@ func (k commandLine) setItems(field any, items []string) error {
 	return nil
 }
 
+func (commandLine) items(field any) []string { return *field.(*[]string) }
+
 func (k commandLine) show(field any) string {
-	words := *field.(*[]string)
+	words := k.items(field)
 	if len(words) == 0 {
 		return none
 	}

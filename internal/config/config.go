@@ -116,8 +116,8 @@ type (
 // HealthCheck is the rhythm in which endpoints are asked for their health.
 type HealthCheck struct{ Interval, Timeout time.Duration }
 
-func checkWarmUp(value any, node *yaml.Node, at *outline) {
-	if w := value.(*WarmUp); w.Method == "" && len(w.Message) > 0 {
+func checkWarmUp(w *WarmUp, node *yaml.Node, at *outline) {
+	if w.Method == "" && len(w.Message) > 0 {
 		at.fault(node, at.key, "has a message for no method", "a method beside it")
 	}
 }
@@ -159,7 +159,7 @@ type Queue struct {
 // Fair says who shares the slots, and how.
 type Fair struct {
 	Key     CallerKey          `key:"key" kind:"caller" default:"peer" change:"reload" help:"by what callers are told apart that share the slots: their address, the authority, the value of a metadata key, or not at all"`
-	Weights map[string]float64 `key:"weights" kind:"weights" default:"none" change:"reload" help:"shares of callers, by the value of fair.key; those not named have 1"`
+	Weights map[string]float64 `key:"weights" kind:"weights" default:"none" change:"reload" secret:"names" help:"shares of callers, by the value of fair.key; those not named have 1"`
 }
 
 // Limits bounds callers' connections, and what all calls of one Fair.Key may do together.

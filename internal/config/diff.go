@@ -1,11 +1,14 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"reflect"
 	"slices"
 	"strings"
+
+	"go.yaml.in/yaml/v3"
 )
 
 // Change is one effective value that is not what it was.
@@ -66,41 +69,28 @@ func (k Key) appliesBetween(before, now *Config) Applies {
 }
 
 func (k Key) changes(before, now *Config) Changes {
-	switch k.Name {
-	case "workers.command": // also if it came from somewhere else
-		return k.change(showWords(before.Command), showWords(now.Command))
-	case "workers.env":
-		return changedEntries(k.Name, before.Workers.Env, now.Workers.Env, func(string) string { return hidden })
-	case "fair.weights": // names may be metadata, which nobody is to read
-		if !maps.Equal(before.Fair.Weights, now.Fair.Weights) {
-			return Changes{{Key: k.Name, Old: entriesOf(before.Fair.Weights), New: entriesOf(now.Fair.Weights)}}
-		}
-		return nil
-	case "lanes":
-		show := func(r LaneRule) string { // of the callers only how many they are
-			if n := len(r.Keys); n > 0 {
-				r.Keys = []string{fmt.Sprintf("%d of them", n)}
-			}
-			return showEntry(reflect.ValueOf(&r).Elem())
-		}
-		return changedEntries(k.Name, byName(before.Lanes, laneName), byName(now.Lanes, laneName), show)
-	case "methods":
-		return changedEntries(k.Name, byName(before.Methods, methodPattern), byName(now.Methods, methodPattern), func(r MethodRule) string { return showEntry(reflect.ValueOf(&r).Elem()) })
-	}
 	was, is := k.field(before), k.field(now)
-	if text := k.kind.show(is); text == k.kind.show(was) && strings.Contains(text, hidden) && !reflect.DeepEqual(was, is) {
-		return Changes{{Key: k.Name, Old: text, New: text}}
+	if k.Name == "workers.command" { // also if it came from somewhere else
+		was, is = &before.Command, &now.Command
 	}
-	return k.change(k.kind.show(was), k.kind.show(is))
+	parts, has := k.kind.(nested)
+	switch {
+	case has && k.Secret == secretNames: // how many there are
+		return k.change(countOf(was), countOf(is), reflect.DeepEqual(was, is))
+	case has && parts.max > 0 && parts.shape == yaml.MappingNode:
+		return k.changedEntries(parts.linesOf(was), parts.linesOf(is))
+	}
+	old, text := k.kind.show(was), k.kind.show(is)
+	same := old == text && (!strings.Contains(text, hidden) || reflect.DeepEqual(was, is))
+	if k.Secret != "" {
+		old, text = masked(old), masked(text)
+	}
+	return k.change(old, text, same)
 }
 
-// change compares plain values.
-func (k Key) change(before, now string) Changes {
-	if before == now {
+func (k Key) change(before, now string, same bool) Changes {
+	if same {
 		return nil
-	}
-	if k.Secret {
-		before, now = masked(before), masked(now)
 	}
 	return Changes{{Key: k.Name, Old: before, New: now}}
 }
@@ -113,47 +103,36 @@ func masked(value string) string {
 	return hidden
 }
 
-func showWords(command []string) string { return commandLine{}.show(&command) }
-
-func laneName(r LaneRule) string        { return r.Name }
-func methodPattern(r MethodRule) string { return r.Pattern }
-
-func byName[T any](all []T, name func(T) string) map[string]T {
-	named := make(map[string]T, len(all))
-	for _, entry := range all {
-		named[name(entry)] = entry
-	}
-	return named
-}
-
-// changedEntries compares entries by their names, in the order of these.
-func changedEntries[T any](key string, before, now map[string]T, show func(T) string) Changes {
-	var changes Changes
-	names := slices.Concat(slices.Collect(maps.Keys(before)), slices.Collect(maps.Keys(now)))
-	slices.Sort(names)
-	for _, name := range slices.Compact(names) {
-		was, had := before[name]
-		is, has := now[name]
-		change := Change{Key: entryPath(key, name), Old: none, New: none}
-		if had {
-			change.Old = show(was)
-		}
-		if has {
-			change.New = show(is)
-		}
-		if had != has || !reflect.DeepEqual(was, is) {
-			changes = append(changes, change)
-		}
-	}
-	return changes
-}
-
-func entriesOf[T any](all map[string]T) string {
-	switch len(all) {
+// countOf tells of entries whose names nobody is to read.
+func countOf(field any) string {
+	switch n := reflect.ValueOf(field).Elem().Len(); n {
 	case 0:
 		return none
 	case 1:
 		return "1 entry"
+	default:
+		return fmt.Sprintf("%d entries", n)
 	}
-	return fmt.Sprintf("%d entries", len(all))
+}
+
+// changedEntries compares entries by their names, in the order of these.
+func (k Key) changedEntries(before, now []line) (changes Changes) {
+	both := map[string][2]line{}
+	for i, lines := range [][]line{before, now} {
+		for _, l := range lines {
+			pair := both[l.name]
+			pair[i] = l
+			both[l.name] = pair
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(both)) {
+		pair := both[name]
+		old, text := cmp.Or(pair[0].told, none), cmp.Or(pair[1].told, none)
+		same := reflect.DeepEqual(pair[0].value, pair[1].value)
+		for _, change := range k.change(old, text, same) {
+			change.Key = entryPath(k.Name, name)
+			changes = append(changes, change)
+		}
+	}
+	return changes
 }

@@ -286,8 +286,8 @@ func TestRuleFaultsInVariables(t *testing.T) {
 		"/a.B/C":                       "methods: has no entries of the form name: {...}; allowed: " + allowed,
 		"{/a.B/C: {}":                  "methods: is not valid YAML: did not find expected ',' or '}'; allowed: " + allowed,
 		"# nothing":                    "methods: has no value; allowed: " + allowed,
-		"{}\n---\n{}":                  "methods: is not one YAML value; allowed: " + allowed,
-		strings.Repeat(" ", 1<<20+1):   "methods: has 1048577 bytes, more than 1048576; allowed: " + allowed,
+		"{}\n---\n{}":                  "methods: a second YAML document begins here; allowed: " + allowed,
+		strings.Repeat(" ", 1<<20+1):   "methods: has more than 1048576 bytes; allowed: " + allowed,
 		"{/a.B/C: {retry_on: [NOPE]}}": `methods[/a.B/C].retry_on: "NOPE" is no status code; allowed: names of status codes other than OK, at most 17, or none`,
 	} {
 		got := faultsOf(t, sources(nil, "CABRANK_METHODS="+text))

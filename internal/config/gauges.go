@@ -1,37 +1,20 @@
 package config
 
 import (
-	"errors"
-	"strings"
-
 	"go.yaml.in/yaml/v3"
 
 	"github.com/cabrank/cabrank/internal/scrape"
 )
 
-const (
-	// maxGauges bounds the gauges with a policy of their own.
-	maxGauges = 1000
-	// maxGaugeName bounds their names.
-	maxGaugeName = 200
-)
+// maxGauges bounds the gauges with a policy of their own.
+const maxGauges = 1000
 
 // gaugePolicies are what becomes of gauges, by name.
 func gaugePolicies() mapping[scrape.Policy] {
 	return mapping[scrape.Policy]{
-		max: maxGauges, legal: "names of metrics, in which * stands for any letters,", clean: checkGauge, path: entryPath,
-		form: "key: policy", all: "policies", value: words[scrape.Policy]{scrape.Sum, scrape.Max, scrape.Min, scrape.Avg, scrape.Last, scrape.Each},
+		max: maxGauges, legal: "names of metrics, in which * stands for any letters,", clean: named("gauge", "%s is no name of a metric"), path: entryPath,
+		form: "key: policy", all: "policies", value: words(scrape.Sum, scrape.Max, scrape.Min, scrape.Avg, scrape.Last, scrape.Each),
 	}
-}
-
-func checkGauge(name string) error {
-	odd := strings.IndexFunc(name, func(c rune) bool {
-		return (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && !strings.ContainsRune("_:*", c)
-	})
-	if name == "" || len(name) > maxGaugeName || odd >= 0 {
-		return errors.New(quote(name) + " is no name of a metric")
-	}
-	return nil
 }
 
 // perWorker is the word for metrics of which none is merged.
@@ -44,15 +27,7 @@ type Gauges struct {
 }
 
 // gauges is the kind of *Gauges fields.
-type gauges struct{ mapping[scrape.Policy] }
-
-func (k gauges) set(field any, text string) error {
-	into := field.(*Gauges)
-	if into.PerWorker = text == perWorker; into.PerWorker {
-		text = none
-	}
-	return k.mapping.set(&into.Policies, text)
-}
+type gauges struct{ nested }
 
 func (k gauges) setNode(field any, node *yaml.Node, at *outline) {
 	if node.Kind == yaml.ScalarNode && node.Value == perWorker {
@@ -60,7 +35,7 @@ func (k gauges) setNode(field any, node *yaml.Node, at *outline) {
 		return
 	}
 	into := Gauges{}
-	if k.mapping.setNode(&into.Policies, node, at); len(at.faults) == 0 {
+	if k.nested.setNode(&into.Policies, node, at); len(at.faults) == 0 {
 		*field.(*Gauges) = into
 	}
 }
@@ -69,9 +44,9 @@ func (k gauges) show(field any) string {
 	if field.(*Gauges).PerWorker {
 		return perWorker
 	}
-	return k.mapping.show(&field.(*Gauges).Policies)
+	return k.nested.show(&field.(*Gauges).Policies)
 }
 
-func (k gauges) lines(field any) []line { return k.mapping.lines(&field.(*Gauges).Policies) }
+func (k gauges) linesOf(field any) []line { return k.nested.linesOf(&field.(*Gauges).Policies) }
 
-func (k gauges) allowed() string { return k.mapping.allowed() + ", or " + perWorker }
+func (k gauges) allowed() string { return k.legal + ", or " + perWorker }

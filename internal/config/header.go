@@ -22,7 +22,7 @@ func checkHeaderName(name string) error {
 		return errors.New("a name is empty")
 	case strings.HasPrefix(name, ":"):
 		return fmt.Errorf("%s is a pseudo header", quote(name))
-	case !isToken(name):
+	case !forms["token"].MatchString(name):
 		return fmt.Errorf("%s is not the name of a header", quote(name))
 	case lower != name:
 		return fmt.Errorf("%s is not in lower case; did you mean %s?", quote(name), lower)
@@ -34,14 +34,6 @@ func checkHeaderName(name string) error {
 		return fmt.Errorf("%s is longer than %d characters", quote(name), maxHeaderName)
 	}
 	return nil
-}
-
-// isToken reports whether a name consists of the characters of RFC 9110 5.6.2.
-func isToken(name string) bool {
-	return name != "" && !strings.ContainsFunc(name, func(r rune) bool {
-		letter := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9'
-		return !letter && !strings.ContainsRune("!#$%&'*+-.^_`|~", r)
-	})
 }
 
 // connectionFields are the same for every call, or not allowed in HTTP/2.

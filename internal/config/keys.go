@@ -1,9 +1,10 @@
 package config
 
 import (
-	"reflect"
 	"slices"
 	"strings"
+
+	"go.yaml.in/yaml/v3"
 )
 
 // Key is one row of the table of settings.
@@ -16,7 +17,7 @@ type Key struct {
 	Default string   // as it could be written in a file; for a measured one what is measured
 	Help    string   // what it means, one line
 	Applies Applies  // from when on a changed value holds
-	Secret  bool     // the value may hold secrets: it is not repeated when it changes
+	Secret  string   // "yes": the value may hold secrets, and is not repeated when it changes; or secretNames
 	Hidden  bool     // it is not in the table: see grufKeys and benchKeys
 	Of      string   // of such a name: the key of whose value it is a part
 
@@ -28,24 +29,27 @@ type Key struct {
 // Allowed says which values the key takes.
 func (k Key) Allowed() string { return k.kind.allowed() }
 
+// partInfo is what people are told about one part of an entry.
+type partInfo struct{ name, standard, allowed, help string }
+
 // parts describes what the key, or an entry of it, consists of; most have none.
 func (k Key) parts() (parts []partInfo) {
-	of, path := reflect.TypeOf(k.field(new(Config))).Elem(), k.Name+"."
-	switch kind := k.kind.(type) {
-	case entries:
-		of, path = kind.of, k.Name+"[]."
-	case record:
-	default:
+	kind, is := k.kind.(nested)
+	if !is || kind.of == nil || kind.shape != yaml.MappingNode {
 		return nil
 	}
-	for _, p := range fieldsOf(of) {
+	path := k.Name + "[]."
+	if k.isSingle() {
+		path = k.Name + "."
+	}
+	for _, p := range fieldsOf(kind.of) {
 		parts = append(parts, partInfo{path + p.name, p.tag.Get("default"), p.kind.allowed(), p.tag.Get("help")})
 	}
 	return parts
 }
 
 // isSingle reports whether the key has parts and no entries.
-func (k Key) isSingle() bool { _, one := k.kind.(record); return one }
+func (k Key) isSingle() bool { kind, is := k.kind.(nested); return is && kind.max == 0 }
 
 // section returns the part of the name before the dot, or "".
 func (k Key) section() string {

@@ -1,10 +1,13 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
+
+	"go.yaml.in/yaml/v3"
 )
 
 // kind is the type of a key: how its text becomes a value and back.
@@ -18,6 +21,72 @@ type kind interface {
 	show(field any) string
 	allowed() string
 }
+
+// structure is a kind whose value has parts. setNode stores what a node holds in field and
+// tells at of every part, or leaves field as it is and tells at of every fault. linesOf is
+// its inverse.
+type structure interface {
+	kind
+	setNode(field any, node *yaml.Node, at *outline)
+	linesOf(field any) []line
+}
+
+// itemized is a kind whose value is a list in the file.
+type itemized interface {
+	kind
+	setItems(field any, items []string) error
+	items(field any) []string
+}
+
+// value is the kind of *T fields that have a form of their own. read changes the value that
+// there is.
+type value[T any] struct {
+	read  func(into *T, text string) error
+	write func(T) string
+	legal string
+}
+
+func (k value[T]) set(field any, text string) error {
+	v := *field.(*T)
+	err := k.read(&v, text)
+	if err == nil {
+		*field.(*T) = v
+	}
+	return err
+}
+
+func (k value[T]) show(field any) string { return k.write(*field.(*T)) }
+
+func (k value[T]) allowed() string { return k.legal }
+
+// words is the kind of fields whose values have names.
+func words[T fmt.Stringer](all ...T) value[T] {
+	return value[T]{
+		read: func(into *T, text string) error {
+			var word string
+			err := oneOf(names(all)).set(&word, text)
+			if err == nil {
+				*into = all[slices.Index(names(all), word)]
+			}
+			return err
+		},
+		write: func(v T) string { return v.String() },
+		legal: strings.Join(names(all), ", "),
+	}
+}
+
+func names[T fmt.Stringer](of []T) (names []string) {
+	for _, value := range of {
+		names = append(names, value.String())
+	}
+	return names
+}
+
+// none is the word for an empty list, or text, where one has to be written.
+const none = "none"
+
+// hidden stands for a value that is not shown.
+const hidden = "(hidden)"
 
 // text is the kind of *string fields that are no word of a few; clean checks and tidies.
 type text struct {
@@ -58,80 +127,63 @@ func (k text) allowed() string {
 	return k.legal
 }
 
-// words is the kind of *T fields whose values have names.
-type words[T fmt.Stringer] []T
-
-func (k words[T]) set(field any, text string) error {
-	var word string
-	all := names(k)
-	if err := oneOf(all).set(&word, text); err != nil {
-		return err
-	}
-	*field.(*T) = k[slices.Index(all, word)]
-	return nil
-}
-
-func (words[T]) show(field any) string { return (*field.(*T)).String() }
-
-func (k words[T]) allowed() string { return strings.Join(names(k), ", ") }
-
-func names[T fmt.Stringer](of []T) (names []string) {
-	for _, value := range of {
-		names = append(names, value.String())
-	}
-	return names
-}
-
-// itemized is a kind whose value is a list in the file.
-type itemized interface {
-	kind
-	setItems(field any, items []string) error
-}
-
-// none is the word for an empty list where text has to be written.
-const none = "none"
-
-// list is the kind of *[]string fields: items with commas between them in a
-// variable or a flag, a sequence in the file.
-type list struct {
-	clean func(string) (string, error)
+// list is the kind of *[]T fields, of strings or of what has a String method: items with
+// commas between them in a variable or a flag, a sequence in the file.
+type list[T any] struct {
+	read  func(item string) (T, error)
 	legal string
-	max   int // items
+	max   int    // items
+	empty string // the word for none of them
 }
 
-func (k list) set(field any, raw string) error {
-	if strings.TrimSpace(raw) == none {
+func listOf[T any](read func(string) (T, error), legal string, most int) list[T] {
+	return list[T]{read, legal, most, none}
+}
+
+func (k list[T]) set(field any, raw string) error {
+	if strings.TrimSpace(raw) == k.empty {
 		return k.setItems(field, nil)
 	}
 	return k.setItems(field, strings.Split(raw, ","))
 }
 
-func (k list) setItems(field any, items []string) error {
+func (k list[T]) setItems(field any, items []string) error {
 	if len(items) > k.max {
 		return fmt.Errorf("%d items are too many", len(items))
 	}
-	values := make([]string, 0, len(items))
+	values := make([]T, 0, len(items))
 	for _, item := range items {
-		value, err := k.clean(strings.TrimSpace(item))
+		value, err := k.read(strings.TrimSpace(item))
 		if err != nil {
 			return err
 		}
 		values = append(values, value)
 	}
-	*field.(*[]string) = values
+	*field.(*[]T) = values
 	return nil
 }
 
-func (k list) show(field any) string {
-	items := *field.(*[]string)
-	if len(items) == 0 {
-		return none
+func (k list[T]) items(field any) (items []string) {
+	for _, value := range *field.(*[]T) {
+		items = append(items, fmt.Sprint(value))
 	}
+	return items
+}
+
+func (k list[T]) show(field any) string {
+	items := k.items(field)
 	joined := strings.Join(items, ", ")
-	if strings.Count(joined, ",") >= len(items) { // an item has a comma of its own
-		return fmt.Sprintf("[%s]", joinQuoted(items))
+	switch {
+	case len(items) == 0:
+		return k.empty
+	case strings.Count(joined, ",") >= len(items): // an item has a comma of its own
+		return "[" + joinQuoted(items) + "]"
 	}
 	return joined
+}
+
+func (k list[T]) allowed() string {
+	return fmt.Sprintf("%s, at most %d, or %s", k.legal, k.max, k.empty)
 }
 
 // joinQuoted writes the inside of a YAML list.
@@ -143,4 +195,21 @@ func joinQuoted(items []string) string {
 	return strings.Join(quoted, ", ")
 }
 
-func (k list) allowed() string { return fmt.Sprintf("%s, at most %d, or %s", k.legal, k.max, none) }
+// formed accepts text of one of the forms. what says of another text what is wrong with it,
+// with %s for the text where it may be repeated.
+func formed(form, what string) func(string) (string, error) {
+	return func(text string) (string, error) {
+		if !forms[form].MatchString(text) {
+			return "", errors.New(strings.Replace(what, "%s", quote(text), 1))
+		}
+		return text, nil
+	}
+}
+
+// named is formed for names of entries.
+func named(form, what string) func(string) error {
+	return func(name string) error {
+		_, err := formed(form, what)(name)
+		return err
+	}
+}

@@ -7,35 +7,45 @@ import (
 
 // kinds are those that a field names: what is more than a number or a word.
 func kinds() map[string]kind {
-	file, globs := text{clean: cleanFile, legal: "a path"}, list{cleanGlob, "globs, with {user} for who it is", 1000}
-	methods := list{cleanPattern, patternLegal, maxMethods}
-	page := text{clean: cleanPath, legal: "a path that begins with /"}
+	line := formed("line", "%s is not a line of text")
+	origins := listOf(formed("origin", "%s is not an origin"), "origins such as https://shop.example, or none", 100)
+	origins.empty = ownHost // none is an origin
 	return map[string]kind{
 		// addresses and places
-		"door": listenAt{mayBeShared: true}, "probes": listenAt{mayBeOff: true}, "metrics": listenAt{mayBeOff: true, path: "/metrics"},
-		"networks": list{cleanNetwork, "addresses and networks such as 10.0.0.0/8", 100}, "control": text{clean: cleanControl, legal: controlLegal},
-		"upstreams": list{cleanUpstream, upstreamLegal, maxUpstreams}, "servers": list{cleanNameServer, nameServerLegal, maxNameServers},
-		"redis": redisAddresses{}, "push": text{clean: cleanPush, legal: "HOST:PORT, or off"}, "page": page,
-		"paths": list{cleanPath, "paths that begin with /", 100}, "pages": list{cleanPageOrigin, "origins such as https://shop.example or https://*.shop.example", 100}, "origins": originList{list{cleanOrigin, "origins such as https://shop.example, or none", 100}},
-		"file": file, "files": list{cleanLine, "names of files", 100}, "log": text{clean: cleanLogPath, legal: "a path with a /, stdout, or none"},
+		"door": listenAt{mayBeShared: true}.kind(), "probes": listenAt{mayBeOff: true}.kind(), "metrics": listenAt{mayBeOff: true, path: "/metrics"}.kind(),
+		"networks":  listOf(cleanNetwork, "addresses and networks such as 10.0.0.0/8", 100),
+		"control":   text{clean: cleanControl, legal: controlLegal},
+		"upstreams": listOf(cleanUpstream, upstreamLegal, maxUpstreams), "servers": listOf(cleanNameServer, nameServerLegal, maxNameServers),
+		"redis": redisAddresses(), "push": text{clean: cleanPush, legal: "HOST:PORT, or off"},
+		"page": text{clean: cleanPath, legal: "a path that begins with /"}, "paths": listOf(cleanPath, "paths that begin with /", 100),
+		"pages": listOf(cleanPageOrigin, "origins such as https://shop.example or https://*.shop.example", 100), "origins": origins,
+		"file": text{clean: formed("line", "is no path of a file"), legal: "a path"}, "files": listOf(line, "names of files", 100),
+		"log": text{clean: formed("log", "%s is not a path with a /"), legal: "a path with a /, stdout, or none"},
 
 		// numbers that are more
-		"workers": amount{number: `range:"1..1000"`}, "slots": amount{`range:"1..100000"`, "1-200", firstAutoSlots}, "memory": memoryLimit{}, "hedge": hedgeDelay{},
+		"workers": amount(`range:"1..1000"`, "", 0), "slots": amount(`range:"1..100000"`, "1-200", firstAutoSlots),
+		"memory": memoryLimit(), "hedge": hedgeDelay(),
 
 		// calls and callers
-		"balance": balance{}, "caller": callerKey{}, "weights": weights(), "lanes": laneRules(), "rules": methodRules(),
-		"methods": methods, "callers": list{cleanCaller, callersLegal, maxLaneCallers}, "codes": codes{list{cleanCode, codesLegal, grpcwire.NumCodes}},
-		"cancel": words[rank.OnCancel]{0, rank.Hold, rank.Free, rank.Finish}, "cancelled": words[rank.OnCancel]{rank.Hold, rank.Free, rank.Finish},
+		"balance": balance(), "caller": callerKey(), "weights": weights().kind(), "lanes": laneRules().kind(), "rules": methodRules().kind(),
+		"methods": listOf(cleanPattern, patternLegal, maxMethods), "callers": listOf(cleanCaller, callersLegal, maxLaneCallers),
+		"codes":  listOf(readCode, codesLegal, grpcwire.NumCodes),
+		"cancel": words(0, rank.Hold, rank.Free, rank.Finish), "cancelled": words(rank.Hold, rank.Free, rank.Finish),
 
 		// workers
-		"command": commandLine{}, "variables": variables(), "hooks": record{form: "{before_start: COMMAND, after_ready: COMMAND, before_stop: COMMAND}"},
-		"warmup": record{"{method: /package.Service/Method, message: BASE64}", checkWarmUp}, "method": text{clean: cleanMethod, legal: "/package.Service/Method", optional: true}, "base64": base64Bytes{maxWarmUp}, "gauges": gauges{gaugePolicies()},
+		"command": commandLine{}, "variables": variables().kind(), "gauges": gauges{gaugePolicies().kind()},
+		"hooks":  record[Hooks]("{before_start: COMMAND, after_ready: COMMAND, before_stop: COMMAND}", nil),
+		"warmup": record("{method: /package.Service/Method, message: BASE64}", checkWarmUp),
+		"method": text{clean: cleanMethod, legal: "/package.Service/Method", optional: true}, "base64": base64Bytes(maxWarmUp),
 
 		// certificates and tokens
-		"pairs": keyPairs{}, "clients": record{"{ca: FILE, names: [NAME, ...], required: true or false}", checkClients},
-		"peers": record{"{ca: FILE, cert: FILE, key: FILE, name: NAME}", checkPeers}, "host": text{clean: cleanDNSName, legal: "a name"},
-		"names": list{cleanClientName, "names in which * stands for anything but . and /", maxClientNames},
-		"auth":  record{"{key: FILE, ...}", checkAuthParts}, "secret": text{cleanSecret, "a file, or env:NAME", true, true}, "source": text{clean: cleanSource, legal: "a file, env:NAME or https://...", optional: true},
-		"line": text{clean: cleanLine, legal: "a text", optional: true}, "cookie": text{clean: cleanCookie, legal: "a name of a cookie", optional: true}, "globs": globs,
+		"pairs": keyPairs(), "clients": record("{ca: FILE, names: [NAME, ...], required: true or false}", checkClients),
+		"peers": record("{ca: FILE, cert: FILE, key: FILE, name: NAME}", checkPeers), "host": text{clean: cleanDNSName, legal: "a name"},
+		"names":  listOf(formed("visible", "%s is no name in a certificate"), "names in which * stands for anything but . and /", maxClientNames),
+		"auth":   record("{key: FILE, ...}", checkAuth),
+		"secret": text{formed("secret", "has a control character"), "a file, or env:NAME", true, true}, // it is not repeated
+		"source": text{clean: formed("source", "it is not the name of a file"), legal: "a file, env:NAME or https://...", optional: true},
+		"line":   text{clean: line, legal: "a text", optional: true}, "globs": listOf(cleanGlob, "globs, with {user} for who it is", 1000),
+		"cookie": text{clean: formed("token", "%s is not a name of a cookie"), legal: "a name of a cookie", optional: true}, // RFC 6265 4.1.1
 	}
 }

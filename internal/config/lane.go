@@ -3,9 +3,7 @@ package config
 import (
 	"errors"
 	"fmt"
-	"reflect"
 	"slices"
-	"strings"
 
 	"github.com/cabrank/cabrank/internal/relay"
 )
@@ -17,33 +15,28 @@ type LaneRule = relay.Lane
 
 const (
 	maxLanes       = 8
-	maxLaneName    = 32
 	maxLaneCallers = 1000
 	laneLegal      = "names of lower case letters, digits, _ and -"
 )
 
 // laneRules is the kind of lanes.
-func laneRules() entries {
-	return entries{
-		of: reflect.TypeFor[LaneRule](), name: "Name", max: maxLanes, legal: laneLegal, clean: checkLaneName,
-		check: func(entry any, path string, at *outline) { checkLane(entry.(*LaneRule), path, at) },
-		whole: func(all any, at *outline) { checkLanes(*all.(*[]LaneRule), at) },
+func laneRules() entries[LaneRule] {
+	return entries[LaneRule]{
+		name: func(r *LaneRule) *string { return &r.Name }, max: maxLanes, legal: laneLegal,
+		clean: checkLaneName, check: checkLane, whole: checkLanes,
 	}
 }
 
 // checkLaneName accepts what can be the label of a metric without a thought,
 // but for the two names that the rank gives itself.
 func checkLaneName(name string) error {
-	odd := func(r rune) bool { return !strings.ContainsRune("abcdefghijklmnopqrstuvwxyz0123456789_-", r) }
-	switch {
-	case name == "default":
+	switch name {
+	case "default":
 		return errors.New("is the lane of all calls that are in no other")
-	case name == "streams":
+	case "streams":
 		return errors.New("is the lane of long calls, see stream_slots")
-	case name == "" || len(name) > maxLaneName || strings.ContainsFunc(name, odd):
-		return fmt.Errorf("is not a name of 1 to %d characters", maxLaneName)
 	}
-	return nil
+	return named("lane", "is not a name of 1 to 32 characters")(name)
 }
 
 func checkLane(r *LaneRule, path string, at *outline) {

@@ -1,6 +1,9 @@
 package config
 
-import "strings"
+import (
+	"cmp"
+	"strings"
+)
 
 // Listener is where cabrank listens.
 type Listener struct {
@@ -25,36 +28,44 @@ type listenAt struct {
 	path                  string // that is not written; "": there is none
 }
 
-func (k listenAt) set(field any, text string) error {
-	l := field.(*Listener)
+func (k listenAt) kind() value[Listener] {
+	legal := "HOST:PORT, port 0 to 65535"
+	if k.path != "" {
+		legal = "HOST:PORT or HOST:PORT/PATH, port 0 to 65535"
+	}
+	if k.mayBeOff {
+		legal += ", or off"
+	}
+	if k.mayBeShared {
+		legal += "; with the word shared behind it others may listen there, too"
+	}
+	return value[Listener]{k.read, k.write, legal}
+}
+
+func (k listenAt) read(l *Listener, text string) (err error) {
 	if text == off && k.mayBeOff {
 		l.On = false
 		return nil
 	}
-	address, shared := strings.CutSuffix(text, sharedMark)
-	if !k.mayBeShared {
-		address, shared = text, false
+	l.On = true
+	if k.mayBeShared {
+		text, l.Shared = strings.CutSuffix(text, sharedMark)
 	}
-	path := l.Path
-	if path == "" {
-		path = k.path
+	if k.path != "" {
+		l.Path = cmp.Or(l.Path, k.path)
+		if at := strings.IndexByte(text, '/'); at >= 0 {
+			text, l.Path = text[:at], text[at:]
+		}
+		if _, err := cleanPath(l.Path); err != nil {
+			return err
+		}
 	}
-	if at := strings.IndexByte(address, '/'); at >= 0 && k.path != "" {
-		address, path = address[:at], address[at:]
-	}
-	host, port, err := splitHostPort(address)
-	if err == nil && path != "" {
-		_, err = cleanPath(path)
-	}
-	if err != nil {
-		return err
-	}
-	*l = Listener{true, host, port, shared, path}
-	return nil
+	l.Host, l.Port, err = splitHostPort(text)
+	return err
 }
 
-func (k listenAt) show(field any) string {
-	switch l := field.(*Listener); {
+func (k listenAt) write(l Listener) string {
+	switch {
 	case !l.On:
 		return off
 	case l.Shared:
@@ -64,18 +75,4 @@ func (k listenAt) show(field any) string {
 	default:
 		return l.Addr()
 	}
-}
-
-func (k listenAt) allowed() string {
-	text := "HOST:PORT, port 0 to 65535"
-	if k.path != "" {
-		text = "HOST:PORT or HOST:PORT/PATH, port 0 to 65535"
-	}
-	if k.mayBeOff {
-		text += ", or off"
-	}
-	if k.mayBeShared {
-		text += "; with the word shared behind it others may listen there, too"
-	}
-	return text
 }

@@ -51,8 +51,7 @@ func DefaultFiles() []string { return []string{"cabrank.yml", "gruf-relay.yml"} 
 // the items of a list or the node of a value with parts.
 type raw struct {
 	text  string
-	items []string
-	list  bool
+	items []string // nil: it is no list
 	node  *yaml.Node
 }
 
@@ -187,9 +186,9 @@ func (c *Config) applyParts(parts structure, s setting) Faults {
 func (r raw) store(k kind, field any) error {
 	items, takesItems := k.(itemized)
 	switch {
-	case r.list && takesItems:
+	case r.items != nil && takesItems:
 		return items.setItems(field, r.items)
-	case r.list:
+	case r.items != nil:
 		return errors.New("is a list, not one value")
 	}
 	return k.set(field, r.text)
@@ -233,7 +232,7 @@ func (c *Config) readFile(sources Sources, environ map[string]string) ([]setting
 		content, err := sources.ReadFile(candidate)
 		if err == nil {
 			c.File = candidate
-			return parseFile(candidate, content)
+			return parseTable(candidate, content, fileKeys())
 		}
 		if !named && errors.Is(err, fs.ErrNotExist) {
 			continue

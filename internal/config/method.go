@@ -3,12 +3,9 @@ package config
 import (
 	"errors"
 	"fmt"
-	"reflect"
-	"slices"
 	"sort"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/cabrank/cabrank/internal/grpcwire"
 	"github.com/cabrank/cabrank/internal/relay"
@@ -29,12 +26,11 @@ const (
 )
 
 // methodRules is the kind of methods.
-func methodRules() entries {
-	return entries{
-		of: reflect.TypeFor[MethodRule](), name: "Pattern", max: maxMethods, legal: patternLegal, clean: checkPattern,
-		check: func(entry any, path string, at *outline) { checkMethod(entry.(*MethodRule), path, at) },
-		whole: func(all any, _ *outline) {
-			rules := *all.(*[]MethodRule)
+func methodRules() entries[MethodRule] {
+	return entries[MethodRule]{
+		name: func(r *MethodRule) *string { return &r.Pattern }, max: maxMethods, legal: patternLegal,
+		clean: checkPattern, check: checkMethod,
+		whole: func(rules []MethodRule, _ *outline) {
 			sort.Slice(rules, func(i, j int) bool { return exactFirst(rules[i], rules[j]) < 0 })
 		},
 	}
@@ -65,7 +61,7 @@ func checkMethod(r *MethodRule, path string, at *outline) {
 		at.faultAt(path+".retry_on", strings.Join(names(r.RetryOn), ", ")+" for a method without retries", "retries: 1 to 5 beside it")
 	}
 	if r.Hedged() && !r.Idempotent {
-		at.faultAt(path+".hedge_after", hedgeDelay{}.show(&r.HedgeAfter)+" for a method that is not marked idempotent", "none, or idempotent: true beside it")
+		at.faultAt(path+".hedge_after", showHedge(r.HedgeAfter)+" for a method that is not marked idempotent", "none, or idempotent: true beside it")
 	}
 }
 
@@ -112,90 +108,22 @@ func isPattern(pattern string) bool {
 	return !strings.ContainsFunc(parts[1], odd) && (parts[2] == "*" || !strings.ContainsFunc(parts[2], odd))
 }
 
-// codes is the kind of *[]grpcwire.Code fields.
-type codes struct{ list }
-
-func (k codes) set(field any, raw string) error {
-	return k.take(field, func(into *[]string) error { return k.list.set(into, raw) })
-}
-
-func (k codes) setItems(field any, items []string) error {
-	return k.take(field, func(into *[]string) error { return k.list.setItems(into, items) })
-}
-
-// take stores what a list of names becomes.
-func (codes) take(field any, read func(into *[]string) error) error {
-	var named []string
-	if err := read(&named); err != nil {
-		return err
-	}
-	var all []grpcwire.Code
-	for _, name := range named {
-		code, _ := grpcwire.CodeNamed(name) // cleanCode has let it through
-		all = append(all, code)
-	}
-	*field.(*[]grpcwire.Code) = all
-	return nil
-}
-
-func (codes) show(field any) string {
-	if all := *field.(*[]grpcwire.Code); len(all) > 0 {
-		return "[" + strings.Join(names(all), ", ") + "]"
-	}
-	return none
-}
-
-// statusCodes are the codes of gRPC by number, from 0 to 16.
-func statusCodes() (all []grpcwire.Code) {
-	for code := range grpcwire.Code(grpcwire.NumCodes) {
-		all = append(all, code)
-	}
-	return all
-}
-
-// cleanCode accepts the name of a status code that is a failure.
-func cleanCode(name string) (string, error) {
-	codes := names(statusCodes())
-	code := strings.ToUpper(name)
+// readCode accepts the name of a status code that is a failure.
+func readCode(name string) (grpcwire.Code, error) {
+	upper := strings.ToUpper(name)
+	code, known := grpcwire.CodeNamed(upper)
 	switch {
-	case code == codes[0]:
-		return "", fmt.Errorf("%s is no failure", quote(name))
-	case slices.Contains(codes, code):
+	case known && code == grpcwire.OK:
+		return 0, fmt.Errorf("%s is no failure", quote(name))
+	case known:
 		return code, nil
 	}
-	if n, err := strconv.Atoi(name); err == nil && n > 0 && n < len(codes) {
-		return "", fmt.Errorf("%s is a number; did you mean %s?", quote(name), codes[n])
+	var failures []string
+	for code := range grpcwire.Code(grpcwire.NumCodes - 1) {
+		failures = append(failures, (code + 1).String())
 	}
-	return "", fmt.Errorf("%s is no status code%s", quote(name), didYouMean("", code, codes[1:]))
-}
-
-// hedgeDelay is the kind of HedgeAfter of a MethodRule.
-type hedgeDelay struct{}
-
-func (hedgeDelay) time() plain { return plain{`range:"1ms..1h"`} }
-
-func (k hedgeDelay) set(field any, text string) error {
-	into := field.(*time.Duration)
-	switch text {
-	case automatic:
-		*into = relay.HedgeAuto
-	case none:
-		*into = 0
-	default:
-		return k.time().set(into, text)
+	if n, err := strconv.Atoi(name); err == nil && n > 0 && n <= len(failures) {
+		return 0, fmt.Errorf("%s is a number; did you mean %s?", quote(name), failures[n-1])
 	}
-	return nil
+	return 0, fmt.Errorf("%s is no status code%s", quote(name), didYouMean("", upper, failures))
 }
-
-func (k hedgeDelay) show(field any) string {
-	switch after := *field.(*time.Duration); after {
-	case relay.HedgeAuto:
-		return automatic
-	case 0:
-		return none
-	default:
-		return showDuration(after)
-	}
-}
-
-func (k hedgeDelay) allowed() string { return k.time().allowed() + ", " + automatic + ", or " + none }

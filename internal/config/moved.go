@@ -1,10 +1,5 @@
 package config
 
-import (
-	"fmt"
-	"strings"
-)
-
 // moved are the names that keys had once, and what has become of each. They are
 // answered with a line, wherever they are written; gruf-relay's are taken.
 func moved() map[string]string {
@@ -38,6 +33,7 @@ func moved() map[string]string {
 		"recycle.cgroup_memory":          "now recycle.memory, as in 90%: bytes or a share, one of both",
 		"refusals":                       "is gone: a worker has three threads for each slot, and refuses no call",
 		"replay_bytes":                   "now fixed at 64KiB",
+		"redis_pubsub":                   "now the second address of socket.redis", // its variable
 		"retry_budget":                   "now fixed at a tenth of all calls and 10 a second",
 		"retry_budget.per_second":        "now fixed at 10",
 		"retry_budget.ratio":             "now fixed at 0.1",
@@ -61,30 +57,4 @@ func moved() map[string]string {
 		"workers.slots_max":              "now workers.slots: MIN-MAX",
 		"workers.slots_min":              "now workers.slots: MIN-MAX",
 	}
-}
-
-// whereMoved says what has become of the key that a variable or a flag was for, "" if
-// there never was one.
-func whereMoved(name string) string {
-	plain := strings.NewReplacer(".", "_", "-", "_")
-	if name == prefix+"REDIS_PUBSUB" {
-		name = "socket.redis_pubsub"
-	}
-	name = strings.ToLower(plain.Replace(strings.TrimPrefix(name, prefix)))
-	for key, now := range moved() {
-		if plain.Replace(key) == name {
-			if strings.HasPrefix(now, "now fixed") {
-				return "is gone: " + now
-			}
-			return now
-		}
-	}
-	for _, key := range Keys() {
-		for _, part := range key.parts() {
-			if key.isSingle() && plain.Replace(part.name) == strings.TrimPrefix(name, "socket_") { // auth's were socket.auth_...
-				return fmt.Sprintf("now %s: {%s: ...}", key.Name, last(part.name))
-			}
-		}
-	}
-	return ""
 }

@@ -1,8 +1,10 @@
 package config
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 )
@@ -27,20 +29,20 @@ func LoadOldSocket(name string, readFile func(string) ([]byte, error)) (OldSocke
 		return OldSocket{}, Faults{{Origin: Origin{Flag: ConfigFlag}, What: what, Allowed: "a readable YAML file"}}
 	}
 	settings, faults := parseTable(name, content, oldSocketKeys())
-	old, both := OldSocket{Flags: map[string]string{}}, map[string]string{}
+	old := OldSocket{Flags: map[string]string{}}
+	texts := map[string]string{}
 	for _, s := range settings {
 		field := s.key.field(nil)
 		if err := s.value.store(s.key.kind, field); err != nil {
 			faults = append(faults, Fault{s.origin, s.key.Name, err.Error(), s.key.Allowed()})
 			continue
 		}
-		switch text := s.oldText(field); {
+		text := s.key.kind.show(field)
+		texts[s.key.Name] = text
+		switch {
 		case s.key.Flag == "":
 			old.Idle = append(old.Idle, s.key.Name)
-		case s.key.Name == "redis.caller.addr" || s.key.Name == "redis.pubsub.addr":
-			both[s.key.Name] = text
-			old.Flags[s.key.Flag] = both["redis.caller.addr"] + " " + both["redis.pubsub.addr"]
-		case text != "":
+		case !slices.Contains([]string{"0", "0s", none, `""`}, text):
 			old.Flags[s.key.Flag] = text
 		}
 	}
@@ -50,26 +52,17 @@ func LoadOldSocket(name string, readFile func(string) ([]byte, error)) (OldSocke
 	if len(faults) > 0 {
 		return OldSocket{}, faults
 	}
-	if _, given := old.Flags["redis"]; !given {
+	switch _, given := old.Flags["redis"]; {
+	case !given:
 		old.Flags["redis"] = ":6379" // as it was: the old server never is without
+	case texts[oldCalls] != "":
+		old.Flags["redis"] = texts[oldCalls] + " " + texts[oldEvents]
 	}
 	return old, nil
 }
 
-// oldText returns what the flag is set to, "" for nothing.
-func (s setting) oldText(field any) (text string) {
-	switch value := field.(type) {
-	case *string:
-		text = *value
-	case *[]string:
-		text = s.key.kind.show(value)
-	}
-	switch text {
-	case "0", "0s", none:
-		return ""
-	}
-	return text
-}
+// The keys of two servers of Redis in place of one.
+const oldCalls, oldEvents = "redis.caller.addr", "redis.pubsub.addr"
 
 // oldRedis wants one address, or one for calls and one for events.
 func oldRedis(settings []setting) Faults {
@@ -77,16 +70,15 @@ func oldRedis(settings []setting) Faults {
 	for _, s := range settings {
 		at[s.key.Name] = s.origin
 	}
-	const calls, events = "redis.caller.addr", "redis.pubsub.addr"
-	both, hasCalls, hasEvents := at["redis.addr"], at[calls], at[events]
+	both, hasCalls, hasEvents := at["redis.addr"], at[oldCalls], at[oldEvents]
 	unset := Origin{}
 	switch {
 	case both != unset && (hasCalls != unset || hasEvents != unset):
-		return Faults{{both, "redis.addr", "is given beside " + calls + " or " + events, "it alone, or both of them"}}
+		return Faults{{both, "redis.addr", "is given beside " + oldCalls + " or " + oldEvents, "it alone, or both of them"}}
 	case hasCalls != unset && hasEvents == unset:
-		return Faults{{hasCalls, calls, "is given without " + events, "both, or redis.addr"}}
+		return Faults{{hasCalls, oldCalls, "is given without " + oldEvents, "both, or redis.addr"}}
 	case hasEvents != unset && hasCalls == unset:
-		return Faults{{hasEvents, events, "is given without " + calls, "both, or redis.addr"}}
+		return Faults{{hasEvents, oldEvents, "is given without " + oldCalls, "both, or redis.addr"}}
 	}
 	return nil
 }
@@ -98,60 +90,51 @@ func oldSocketKeys() []Key {
 		return text{clean: func(raw string) (string, error) { return raw, k.set(of, raw) }, legal: k.allowed()}
 	}
 	words := text{clean: func(raw string) (string, error) { return raw, nil }, legal: "text"}
-	address, bytes := text{cleanSecret, "an address", true, true}, as(plain{`range:"0..1073741824"`}, new(int))
+	address, bytes := text{clean: formed("secret", "has a control character"), legal: "an address"}, as(plain{`range:"0..1073741824"`}, new(int))
 	duration := text{clean: cleanOldDuration, legal: "a duration such as 10s, or nanoseconds"}
-	table := []struct {
-		name, flag string
-		kind       kind
-	}{
-		{"redis.addr", "redis", address},
-		{"redis.caller.addr", "redis", address},
-		{"redis.pubsub.addr", "redis", address}, // behind that of calls
-		{"caller_broker.blocking_timeout", "", duration},
-		{"caller_broker.call_cap", "call-cap", as(plain{`range:"0..1000000000"`}, new(int))},
-		{"server.addr", "listen", words},
-		{"server.paths", "path", list{cleanPath, "paths that begin with /", 100}},
-		{"server.whitelisted_origins", "origin", list{oldOrigin, "origins such as https://shop.example, or \"\"", 100}},
-		{"server.allow_empty_subprotocol", "allow-empty-subprotocol", as(plain{}, new(bool))},
-		{"server.close_uri", "close-uri", words},
-		{"server.read_limit", "read-limit", bytes},
-		{"server.write_limit", "write-limit", bytes},
-		{"server.read_timeout", "read-timeout", duration},
-		{"server.write_timeout", "write-timeout", duration},
-		{"server.max_header_bytes", "", bytes},
-		{"server.read_buffer_size", "", bytes},
-		{"server.write_buffer_size", "", bytes},
-		{"server.handshake_timeout", "", duration},
-		{"server.acquire_write_lock_timeout", "", duration},
-		{"server.panic_uri", "", words},
-		{"server.slow_process_msg_threshold", "", duration},
+	keys := []Key{
+		{Name: "redis.addr", Flag: "redis", kind: address},
+		{Name: oldCalls, Flag: "redis", kind: address},
+		{Name: oldEvents, Flag: "redis", kind: address},
+		{Name: "caller_broker.blocking_timeout", kind: duration},
+		{Name: "caller_broker.call_cap", Flag: "call-cap", kind: as(plain{`range:"0..1000000000"`}, new(int))},
+		{Name: "server.addr", Flag: "listen", kind: words},
+		{Name: "server.paths", Flag: "path", kind: listOf(cleanPath, "paths that begin with /", 100)},
+		{Name: "server.whitelisted_origins", Flag: "origin", kind: listOf(oldOrigin, "origins such as https://shop.example, or \"\"", 100)},
+		{Name: "server.allow_empty_subprotocol", Flag: "allow-empty-subprotocol", kind: as(plain{}, new(bool))},
+		{Name: "server.close_uri", Flag: "close-uri", kind: words},
+		{Name: "server.read_limit", Flag: "read-limit", kind: bytes},
+		{Name: "server.write_limit", Flag: "write-limit", kind: bytes},
+		{Name: "server.read_timeout", Flag: "read-timeout", kind: duration},
+		{Name: "server.write_timeout", Flag: "write-timeout", kind: duration},
+		{Name: "server.max_header_bytes", kind: bytes},
+		{Name: "server.read_buffer_size", kind: bytes},
+		{Name: "server.write_buffer_size", kind: bytes},
+		{Name: "server.handshake_timeout", kind: duration},
+		{Name: "server.acquire_write_lock_timeout", kind: duration},
+		{Name: "server.panic_uri", kind: words},
+		{Name: "server.slow_process_msg_threshold", kind: duration},
 	}
 	for _, section := range []string{"redis.", "redis.caller.", "redis.pubsub."} {
 		for _, name := range []string{"max_active", "max_idle", "idle_timeout"} {
-			table = append(table, struct {
-				name, flag string
-				kind       kind
-			}{section + name, "", words})
+			keys = append(keys, Key{Name: section + name, kind: words})
 		}
 	}
-	keys := make([]Key, len(table))
-	for i, row := range table {
-		keys[i] = Key{Name: row.name, Flag: row.flag, kind: row.kind, field: func(*Config) any {
-			if _, several := row.kind.(list); several {
+	for i, key := range keys {
+		_, several := key.kind.(itemized)
+		keys[i].field = func(*Config) any {
+			if several {
 				return new([]string)
 			}
 			return new(string)
-		}}
+		}
 	}
 	return keys
 }
 
-// oldOrigin is cleanOrigin where callers that send none were "".
+// oldOrigin takes an origin where callers that send none were "".
 func oldOrigin(origin string) (string, error) {
-	if origin == "" {
-		return none, nil
-	}
-	return cleanOrigin(origin)
+	return formed("origin", "%s is not an origin")(cmp.Or(origin, none))
 }
 
 // cleanOldDuration accepts a duration of the old file: Go's notation, or nanoseconds.

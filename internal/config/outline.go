@@ -3,35 +3,13 @@ package config
 import (
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
 )
 
-// structure is a kind whose value has parts with names of the operator's choice:
-// a mapping in the file, the same as YAML or JSON text in a variable.
-//
-// setNode stores what the node holds in field and tells at of every part, or
-// leaves field as it is and tells at of every fault. lines is its inverse: one
-// line per entry, as it could stand under the key in a file.
-type structure interface {
-	kind
-	setNode(field any, node *yaml.Node, at *outline)
-	lines(field any) []line
-}
-
-// line is one entry of a structured value as it is shown.
-type line struct {
-	name string // of the entry
-	text string // "name: value"
-}
-
-// partInfo is what people are told about one part of an entry.
-type partInfo struct{ name, standard, allowed, help string }
-
-// outline is the way through one structured value: it knows where each part
-// stands, and collects what is wrong.
+// outline is the way through one nested value: it knows where each part stands, and
+// collects what is wrong.
 type outline struct {
 	key    string
 	origin Origin            // of the whole value
@@ -39,7 +17,7 @@ type outline struct {
 	faults Faults
 }
 
-// entryPath names one entry of a structured key, for people. The name may be
+// entryPath names one entry of a nested key, for people. The name may be
 // anything that a file can hold.
 func entryPath(key, name string) string {
 	if len(name) > maxQuoted || yamlText(name) != name {
@@ -61,8 +39,7 @@ func (o *outline) fault(node *yaml.Node, path, what, allowed string) {
 	o.faults = append(o.faults, Fault{o.originOf(node), path, what, allowed})
 }
 
-// faultAt reports what was written at a path and does not fit what stands beside
-// it.
+// faultAt reports what was written at a path and does not fit.
 func (o *outline) faultAt(path, what, allowed string) {
 	o.faults = append(o.faults, Fault{o.places[path], path, what, allowed})
 }
@@ -70,6 +47,16 @@ func (o *outline) faultAt(path, what, allowed string) {
 func (o *outline) written(path string) bool {
 	_, written := o.places[path]
 	return written
+}
+
+// entries visits the entries of a mapping, and reports names that clean refuses.
+func (o *outline) entries(node *yaml.Node, pathOf func(key, name string) string, clean func(string) error, legal string, visit func(path, name string, value *yaml.Node)) {
+	o.pairs(node, func(name string) string { return pathOf(o.key, name) }, func(path, name string, key, value *yaml.Node) {
+		if err := clean(name); err != nil {
+			o.fault(key, path, err.Error(), legal)
+		}
+		visit(path, name, value)
+	})
 }
 
 // pairs visits the pairs of a mapping whose keys are plain text and come once;
@@ -100,27 +87,30 @@ func (o *outline) twice(first *yaml.Node) string {
 	return fmt.Sprintf("is set twice, first on line %d", first.Line)
 }
 
+func (o *outline) unknownPart(path, name string, known []string) {
+	switch now, hint := whereMoved(path), didYouMean("", name, known); {
+	case now != "":
+		o.faultAt(path, now, "")
+	case hint != "":
+		o.faultAt(path, "unknown key"+hint, "")
+	default:
+		o.faultAt(path, "unknown key", strings.Join(known, ", "))
+	}
+}
+
 // isEmpty recognizes the word for a value without entries.
 func isEmpty(node *yaml.Node) bool { return node.Kind == yaml.ScalarNode && node.Value == none }
 
 // parseText reads the text of a variable as the value of a key in a file.
 func parseText(text string) (*yaml.Node, error) {
-	if len(text) > maxFileSize {
-		return nil, fmt.Errorf("has %d bytes, more than %d", len(text), maxFileSize)
-	}
-	decoder := yaml.NewDecoder(strings.NewReader(text))
-	var document yaml.Node
-	err := decoder.Decode(&document)
-	switch {
-	case err != nil && !errors.Is(err, io.EOF):
-		what, _ := yamlFault(err, text)
-		return nil, fmt.Errorf("is not valid YAML: %s", what)
-	case err != nil || len(document.Content) != 1: // nothing but comments
+	switch node, fault := document(text); {
+	case fault != nil:
+		return nil, errors.New(strings.Replace(fault.What, ", here or below", "", 1))
+	case node == nil:
 		return nil, errors.New("has no value")
-	case !errors.Is(decoder.Decode(new(yaml.Node)), io.EOF):
-		return nil, errors.New("is not one YAML value")
+	default:
+		return node, nil
 	}
-	return resolve(document.Content[0]), nil
 }
 
 // yamlText writes text so that it can stand anywhere in a file, also within

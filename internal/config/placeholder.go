@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -21,10 +20,6 @@ import (
 func Placeholders() []string {
 	return []string{"addr", "host", "port", "index", "worker", "slots", "threads", "metrics_port"}
 }
-
-// braced matches a word in braces that may be meant as a placeholder. What a
-// shell would replace, ${PORT}, is told apart by its dollar.
-var braced = regexp.MustCompile(`\$?\{[ \t]*[A-Za-z_]+[ \t]*\}`)
 
 // filled is one text in which placeholders are replaced. It may hold secrets, so that
 // a fault says where the text is and not what it is.
@@ -65,7 +60,7 @@ func (c *Config) filledTexts() []filled {
 func (c *Config) placeholdersFit() Faults {
 	var faults Faults
 	for _, f := range c.filledTexts() {
-		for _, word := range braced.FindAllString(f.text, -1) {
+		for _, word := range forms["placeholder"].FindAllString(f.text, -1) {
 			if fault := c.placeholderFault(f, word); fault != nil {
 				faults = append(faults, *fault)
 				break // one line per text

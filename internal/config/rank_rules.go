@@ -57,7 +57,7 @@ func (c *Config) losersCanStop() Faults {
 		if !rule.Hedged() || policy != rank.Finish {
 			continue
 		}
-		what := fmt.Sprintf("%s needs its slower attempt cancelled, which %s: finish forbids (%s)", hedgeDelay{}.show(&rule.HedgeAfter), key, c.origins[key])
+		what := fmt.Sprintf("%s needs its slower attempt cancelled, which %s: finish forbids (%s)", showHedge(rule.HedgeAfter), key, c.origins[key])
 		faults = append(faults, *c.faultAt(entryPath("methods", rule.Pattern)+".hedge_after", what, "none, or on_cancel: hold or free beside it"))
 	}
 	return faults

@@ -1,12 +1,10 @@
 package config
 
 import (
-	"errors"
 	"fmt"
 	"net"
 	"reflect"
 	"strings"
-	"unicode"
 )
 
 // socketSection is the part of the names of its keys before the dot. What follows is,
@@ -81,7 +79,7 @@ func LoadSocket(given map[string]string, sources Sources) (*Config, error) {
 	}
 	if len(faults) == 0 {
 		at := &outline{key: "auth", places: config.origins}
-		checkAuth(&config.Auth, at)
+		checkAuth(&config.Auth, nil, at)
 		faults = at.faults
 	}
 	if len(faults) == 0 {
@@ -150,52 +148,10 @@ func cleanPush(address string) (string, error) {
 	return address, err
 }
 
-// originList is the kind of the origins: its empty list has a word of its own, since
-// none is an origin.
-type originList struct{ list }
-
-func (k originList) set(field any, raw string) error {
-	if strings.TrimSpace(raw) == ownHost {
-		return k.setItems(field, nil)
-	}
-	return k.setItems(field, strings.Split(raw, ","))
-}
-
-func (k originList) show(field any) string {
-	if len(*field.(*[]string)) == 0 {
-		return ownHost
-	}
-	return k.list.show(field)
-}
-
-func (k originList) allowed() string {
-	return fmt.Sprintf("%s, at most %d, or %s: that of the port", k.legal, k.max, ownHost)
-}
-
-// cleanOrigin accepts what a browser sends: a scheme and a host, maybe with a port.
-func cleanOrigin(origin string) (string, error) {
-	if origin == none || origin == "null" {
-		return origin, nil
-	}
-	scheme, host, found := strings.Cut(origin, "://")
-	if !found || scheme == "" || host == "" || strings.ContainsAny(host, "/?#@ *") || strings.ContainsFunc(origin, unicode.IsControl) {
-		return "", fmt.Errorf("%s is not an origin", quote(origin))
-	}
-	return origin, nil
-}
-
-// cleanSecret accepts where a secret is. It is not repeated.
-func cleanSecret(source string) (string, error) {
-	if strings.ContainsFunc(source, unicode.IsControl) {
-		return "", errors.New("has a control character")
-	}
-	return source, nil
-}
-
 // cleanPageOrigin accepts what a browser sends, and all hosts below a domain.
 func cleanPageOrigin(origin string) (string, error) {
 	scheme, host, _ := strings.Cut(origin, "://")
-	if clean, err := cleanOrigin(scheme + "://" + strings.TrimPrefix(host, "*.")); err != nil || clean == "null" || host == "" {
+	if host == "" || !forms["origin"].MatchString(scheme+"://"+strings.TrimPrefix(host, "*.")) {
 		return "", fmt.Errorf("%s is not an origin", quote(origin))
 	}
 	return strings.ToLower(origin), nil

@@ -37,7 +37,7 @@ func (c *Config) valuesOf(key Key) []Value {
 	parts, ok := key.kind.(structure)
 	var entries []line
 	if ok {
-		entries = parts.lines(key.field(c))
+		entries = parts.linesOf(key.field(c))
 	}
 	if len(entries) == 0 {
 		return []Value{{key.Name, key.kind.show(key.field(c)), c.origins[key.Name]}}
@@ -48,7 +48,7 @@ func (c *Config) valuesOf(key Key) []Value {
 		if key.isSingle() {
 			path = key.Name + "." + entry.name
 		}
-		values[i] = Value{key.Name, entry.text, c.origins[path]}
+		values[i] = Value{key.Name, entry.String(), c.origins[path]}
 	}
 	return values
 }

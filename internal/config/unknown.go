@@ -2,14 +2,10 @@ package config
 
 import (
 	"fmt"
-	"maps"
-	"regexp"
 	"slices"
 	"sort"
 	"strconv"
 	"strings"
-
-	"github.com/cabrank/cabrank/internal/spelling"
 )
 
 // prefix is what the names of cabrank's own variables begin with.
@@ -41,14 +37,6 @@ func workersVariables() []string {
 // testVariables begin the names of those that only tests have.
 const testVariables = "CABRANK_TEST_"
 
-// serviceLink matches the variables that Kubernetes puts into every pod for a Service
-// whose name begins with cabrank (pods, "Accessing the Service": {NAME}_SERVICE_HOST),
-// and portLink those of them whose value shows what they are.
-var (
-	serviceLink = regexp.MustCompile(`_SERVICE_(HOST|PORT(_[A-Z0-9_]+)?)$|_PORT_[0-9]+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?$`)
-	portLink    = regexp.MustCompile(`^(tcp|udp|sctp)://`)
-)
-
 // UnknownVariables returns a line for each variable of an environment that has
 // cabrank's prefix and no meaning, at most maxUnknown. They are no faults, because
 // the environment belongs to others too.
@@ -75,7 +63,7 @@ func unknownVariables(environ map[string]string, named ...string) []string {
 	var warnings []string
 	for name, value := range environ {
 		if !strings.HasPrefix(name, prefix) || strings.HasPrefix(name, testVariables) || slices.Contains(known, name) ||
-			serviceLink.MatchString(name) || strings.HasSuffix(name, "_PORT") && portLink.MatchString(value) {
+			forms["service link"].MatchString(name) || strings.HasSuffix(name, "_PORT") && forms["port link"].MatchString(value) {
 			continue
 		}
 		warnings = append(warnings, unknownVariable(name))
@@ -102,31 +90,4 @@ func unknownVariable(name string) string {
 		hint = "; did you mean " + meant + "?"
 	}
 	return fmt.Sprintf("variable %s %s and has no effect%s", strings.Trim(strconv.Quote(name), `"`), what, hint)
-}
-
-// meantVariable returns the variable that a name with the prefix most likely stands
-// for: that of the key which is called so in a file or by gruf-relay, of the flag, of a
-// key in some section, or the nearest.
-func meantVariable(name string) string {
-	name = strings.TrimPrefix(name, prefix)
-	variables := map[string]string{"CONFIG": ConfigVariable, ConfigVariable: ConfigVariable}
-	for _, key := range allKeys() {
-		for _, as := range append([]string{key.Env, variableOf(key.Name)}, variablesOf(key.Aliases)...) {
-			variables[strings.TrimPrefix(as, prefix)] = key.Env
-		}
-	}
-	if variable, exact := variables[name]; exact {
-		return variable
-	}
-	if meant := meantKeys(allKeys(), strings.ToLower(name), func(k Key) string { return k.Env }); meant != "" {
-		return meant
-	}
-	return variables[spelling.Nearest(name, slices.Sorted(maps.Keys(variables)))]
-}
-
-func variablesOf(names []string) (variables []string) {
-	for _, name := range names {
-		variables = append(variables, variableOf(name))
-	}
-	return variables
 }

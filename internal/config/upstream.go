@@ -10,10 +10,7 @@ import (
 const (
 	maxUpstreams   = 1000
 	maxNameServers = 8
-	// maxDNSName and maxLabel bound a name and its parts, in bytes (RFC 1035
-	// 2.3.4).
-	maxDNSName = 253
-	maxLabel   = 63
+	maxDNSName     = 253 // bytes of a name (RFC 1035 2.3.4)
 
 	dnsPort         = 53
 	upstreamLegal   = "host:port, unix:/path, dns:name:port, srv:name or tls:host:port"
@@ -115,15 +112,12 @@ func cleanLookup(address string) (string, error) {
 // cleanDNSName accepts the name of a host or of a service, in any case, and with
 // or without the dot at its end that makes it absolute.
 func cleanDNSName(name string) (string, error) {
-	odd := func(r rune) bool { return !strings.ContainsRune("abcdefghijklmnopqrstuvwxyz0123456789-_", r) }
-	lower := strings.ToLower(name)
-	if len(lower) > maxDNSName {
+	if len(name) > maxDNSName {
 		return "", fmt.Errorf("%s is longer than %d characters", quote(name), maxDNSName)
 	}
-	for label := range strings.SplitSeq(strings.TrimSuffix(lower, "."), ".") {
-		if label == "" || len(label) > maxLabel || strings.ContainsFunc(label, odd) {
-			return "", fmt.Errorf("%s is not a name that can be looked up", quote(name))
-		}
+	lower := strings.ToLower(name)
+	if !forms["name"].MatchString(lower) {
+		return "", fmt.Errorf("%s is not a name that can be looked up", quote(name))
 	}
 	return lower, nil
 }

@@ -13,8 +13,6 @@ const (
 	maxVariables   = 200
 	maxVariable    = 32 << 10
 	variablesLegal = "names of letters, digits and _ that cabrank does not set itself"
-	// hidden stands for a value that is not shown.
-	hidden = "(hidden)"
 )
 
 // ownVariables are those by which a worker is told who it is and where it
@@ -27,7 +25,7 @@ func ownVariables() []string {
 // are never shown.
 func variables() mapping[string] {
 	return mapping[string]{
-		max: maxVariables, legal: variablesLegal, clean: checkVariable, path: variablePath, form: "NAME: value", secret: true,
+		max: maxVariables, legal: variablesLegal, clean: checkVariable, path: variablePath, form: "NAME: value",
 		value: text{clean: cleanVariable, legal: fmt.Sprintf("text of at most %d bytes", maxVariable), hidden: true},
 	}
 }
@@ -54,14 +52,10 @@ func variablePath(key, name string) string {
 // maxVariableLength bounds the name of a variable, in bytes.
 const maxVariableLength = 64
 
-// checkVariable accepts names that shells can use (POSIX, Base Definitions 8.1)
-// and that are not taken.
+// checkVariable accepts names that shells can use and that are not taken.
 func checkVariable(name string) error {
-	odd := func(r rune) bool {
-		return r != '_' && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9')
-	}
 	switch {
-	case name == "" || strings.ContainsFunc(name, odd) || name[0] >= '0' && name[0] <= '9':
+	case !forms["variable"].MatchString(name):
 		return errors.New("is not the name of a variable")
 	case len(name) > maxVariableLength:
 		return fmt.Errorf("is longer than %d characters", maxVariableLength)

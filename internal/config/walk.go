@@ -15,7 +15,7 @@ import (
 //	env, flag, arg    the variable, if it is gruf-relay's; the flag, and what --help calls its argument
 //	default, help     for people, and the value where nobody gives one
 //	change:"reload"   from when on another value holds: reload, restart or upgrade
-//	secret:"yes"      the value is not repeated when it changes
+//	secret:"yes"      the value is not repeated when it changes; "names": nor are the names of entries
 //	kind:"upstream"   a kind of kinds(); without it range, zero, word, unit and oneof as in strictyaml
 type field struct {
 	name  string
@@ -23,6 +23,9 @@ type field struct {
 	index []int
 	kind  kind
 }
+
+// secretNames marks entries whose names may be secrets, too.
+const secretNames = "names"
 
 // of returns the pointer that the field's kind sets.
 func (f field) of(value reflect.Value) any { return value.FieldByIndex(f.index).Addr().Interface() }
@@ -53,16 +56,22 @@ func walk(t reflect.Type, section string, index []int, named map[string]kind) (a
 }
 
 // table is made once: it is asked for at each key of a file.
-var table = sync.OnceValue(makeTable)
+var table struct {
+	once sync.Once
+	keys []Key
+}
 
 // Keys returns the table of settings, in the order in which it is shown.
-func Keys() []Key { return slices.Clone(table()) }
+func Keys() []Key {
+	table.once.Do(func() { table.keys = makeTable() })
+	return slices.Clone(table.keys)
+}
 
 func makeTable() (keys []Key) {
 	for _, f := range fieldsOf(reflect.TypeFor[Config]()) {
 		key := Key{
 			Name: f.name, Env: f.tag.Get("env"), Flag: f.tag.Get("flag"), Arg: f.tag.Get("arg"), Default: f.tag.Get("default"), Help: f.tag.Get("help"),
-			Applies: Applies(1 + slices.Index([]string{"reload", "restart", "upgrade"}, f.tag.Get("change"))), Secret: f.tag.Get("secret") != "",
+			Applies: Applies(1 + slices.Index([]string{"reload", "restart", "upgrade"}, f.tag.Get("change"))), Secret: f.tag.Get("secret"),
 			kind: f.kind, field: func(c *Config) any { return f.of(reflect.ValueOf(c).Elem()) },
 		}
 		if also := f.tag.Get("also"); also != "" {

@@ -1,0 +1,141 @@
+package config
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"sort"
+	"strings"
+
+	"github.com/cabrank/cabrank/internal/spelling"
+)
+
+// last returns the part of a key's name after its last dot.
+func last(name string) string { return name[strings.LastIndexByte(name, '.')+1:] }
+
+// parent is the section that a key or a section is in, "" at the top.
+func parent(name string) string { return name[:max(strings.LastIndexByte(name, '.'), 0)] }
+
+// underscored is a name in the form in which those of keys, flags and variables are alike.
+func underscored(name string) string { return strings.NewReplacer(".", "_", "-", "_").Replace(name) }
+
+func didYouMean(prefix, name string, known []string) string {
+	if near := spelling.Nearest(name, known); near != "" {
+		return fmt.Sprintf("; did you mean %s%s?", prefix, near)
+	}
+	return ""
+}
+
+// whereMoved says what has become of the key that a name in a file, a variable or a flag
+// was for, "" if there never was one.
+func whereMoved(name string) string {
+	name = strings.ToLower(underscored(strings.TrimPrefix(name, prefix)))
+	for key, now := range moved() {
+		if underscored(key) != name {
+			continue
+		}
+		if strings.HasPrefix(now, "now fixed") {
+			return "is gone: " + now
+		}
+		return now
+	}
+	for _, key := range Keys() {
+		for _, part := range key.parts() {
+			if key.isSingle() && underscored(part.name) == strings.TrimPrefix(name, "socket_") { // auth's were socket.auth_...
+				return fmt.Sprintf("now %s: {%s: ...}", key.Name, last(part.name))
+			}
+		}
+	}
+	return ""
+}
+
+// Suggest returns "; did you mean --workers?" for a flag that is not known, or
+// where to set the key if it names one that has no flag, or "" if nothing has a
+// name like it. A key is named as a whole, or by what follows the section if no other
+// ends in it.
+func Suggest(flag string) string {
+	if now := whereMoved(flag); now != "" {
+		return ": " + now
+	}
+	flags, name := []string{ConfigFlag}, underscored(flag)
+	var whole, ends []Key
+	for _, key := range Keys() {
+		if key.Flag != "" {
+			flags = append(flags, key.Flag)
+		}
+		if underscored(key.Name) == name {
+			whole = append(whole, key)
+		} else if strings.TrimPrefix(key.Name, key.section()+".") == name {
+			ends = append(ends, key)
+		}
+	}
+	if named := append(whole, ends...); len(whole)+len(ends) == 1 && named[0].Flag == "" {
+		return fmt.Sprintf("; %s has no flag: set it in the file or by the variable %s", named[0].Name, named[0].Env)
+	}
+	return didYouMean("--", flag, flags)
+}
+
+// meantKeys names the keys that a name of the top level most likely stands for:
+// the flag of that name sets them, or their names end like it (a section that
+// lost its indentation). call gives them their names.
+func meantKeys(table []Key, name string, call func(Key) string) string {
+	var byFlag, byEnd []string
+	for _, key := range table {
+		if key.Flag == name {
+			byFlag = append(byFlag, call(key))
+		}
+		if last(key.Name) == name {
+			byEnd = append(byEnd, call(key))
+		}
+	}
+	if len(byFlag) > 0 {
+		return strings.Join(byFlag, " and ")
+	}
+	return strings.Join(byEnd, " or ")
+}
+
+// under lists the keys of a section, or of the top level for "": those of the table, or
+// gruf-relay's where there are no others.
+func under(table []Key, section string) string {
+	if section != "" {
+		section += "."
+	}
+	var own, grufs []string
+	for _, key := range table {
+		rest, below := strings.CutPrefix(key.Name, section)
+		name, _, _ := strings.Cut(rest, ".")
+		switch {
+		case !below:
+		case key.Hidden:
+			grufs = append(grufs, name)
+		default:
+			own = append(own, name)
+		}
+	}
+	if len(own) == 0 {
+		own = grufs
+	}
+	sort.Strings(own)
+	return strings.Join(slices.Compact(own), ", ")
+}
+
+// meantVariable returns the variable that a name with the prefix most likely stands
+// for: that of the key which is called so in a file or by gruf-relay, of the flag, of a
+// key in some section, or the nearest.
+func meantVariable(name string) string {
+	name = strings.TrimPrefix(name, prefix)
+	variables := map[string]string{"CONFIG": ConfigVariable, ConfigVariable: ConfigVariable}
+	for _, key := range allKeys() {
+		variables[strings.TrimPrefix(key.Env, prefix)] = key.Env
+		for _, as := range append(key.Aliases, key.Name) {
+			variables[strings.TrimPrefix(variableOf(as), prefix)] = key.Env
+		}
+	}
+	if variable, exact := variables[name]; exact {
+		return variable
+	}
+	if meant := meantKeys(allKeys(), strings.ToLower(name), func(k Key) string { return k.Env }); meant != "" {
+		return meant
+	}
+	return variables[spelling.Nearest(name, slices.Sorted(maps.Keys(variables)))]
+}
