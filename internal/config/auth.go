@@ -5,8 +5,6 @@ import (
 	"reflect"
 	"strings"
 	"unicode"
-
-	"go.yaml.in/yaml/v3"
 )
 
 // Auth says who may come, and do what: to sockets, or to all doors.
@@ -26,31 +24,28 @@ type Auth struct {
 // IsOn reports whether anybody is asked for a token.
 func (a Auth) IsOn() bool { return a.Secret != "" || a.Key != "" }
 
-// checkAuth sees to it that what is meant to keep callers out does.
-func checkAuth(a *Auth, _ *yaml.Node, at *outline) {
-	if a.Secret != "" && a.Key != "" {
-		at.faultAt("auth.secret", fmt.Sprintf("there is auth.key, too (%s)", at.places["auth.key"]), "one of them")
-	}
-	if a.IsOn() {
-		return
-	}
-	for _, part := range partsOf(reflect.ValueOf(a).Elem()) {
-		if part.name != "doors" || a.AllDoors() {
-			at.faultAt("auth."+part.name, "nobody is asked for a token", "its default, or auth.key or auth.secret beside it")
-			return
-		}
-	}
-}
-
 // AllDoors reports whether calls by HTTP/2 are asked for a token, too.
 func (a Auth) AllDoors() bool { return a.Doors == "all" }
 
-// cookieHasOrigins sees to it that a cookie counts for pages that are listed.
-func (c *Config) cookieHasOrigins() *Fault {
-	if c.Auth.Cookie == "" || len(c.Socket.Origins) > 0 {
-		return nil
+// authRules see to it that what is meant to keep callers out does, and that a cookie counts
+// for pages that are listed; and that nobody from elsewhere can publish without a token.
+func (c *Config) authRules() []rule {
+	a, push := c.Auth, c.Socket.Push
+	pushHost, _, _ := splitHostPort(push) // none if it is off
+	rules := []rule{
+		{a.Secret != "" && a.Key != "", "auth.secret", fmt.Sprintf("there is auth.key, too (%s)", c.origins["auth.key"]), "one of them"},
+		{a.Cookie != "" && len(c.Socket.Origins) == 0, "auth.cookie", "browsers send it for any page, and no origin is listed", "none, or socket.origin beside it"},
+		{
+			push != off && c.Socket.PushToken == "" && !isOwnHost(pushHost), "socket.push",
+			push + " can be reached from elsewhere, and there is no socket.push_token", "an address such as 127.0.0.1:9001, or a token beside it",
+		},
 	}
-	return c.faultAt("auth.cookie", "browsers send it for any page, and no origin is listed", none+", or socket.origin beside it")
+	for _, part := range partsOf(reflect.ValueOf(&a).Elem()) {
+		if !a.IsOn() && (part.name != "doors" || a.AllDoors()) {
+			return append(rules, rule{true, "auth." + part.name, "nobody is asked for a token", "its default, or auth.key or auth.secret beside it"})
+		}
+	}
+	return rules
 }
 
 func cleanGlob(glob string) (string, error) {

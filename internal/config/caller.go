@@ -73,61 +73,53 @@ func cleanCaller(value string) (string, error) {
 	return value, nil
 }
 
-// valueOf returns the form in which a call's key has this value: addresses have
-// one form, the shortest, and no zone.
-func (k CallerKey) valueOf(written string) (string, error) {
-	if k.By != relay.ByPeer || written == unixPeer {
-		return written, nil
-	}
-	address, err := netip.ParseAddr(written)
-	if err != nil {
-		return "", fmt.Errorf("%s is not an address, and callers are told apart by theirs", quoteCaller(written))
-	}
-	return address.Unmap().WithZone("").String(), nil
-}
-
 // tidyCallers brings the values of fair.key into the form that calls have, and
 // reports those that no call can have and those that are one.
-func (c *Config) tidyCallers() Faults {
-	var faults Faults
+func (c *Config) tidyCallers() (faults Faults) {
 	tidy := map[string]float64{}
 	for _, written := range slices.Sorted(maps.Keys(c.Fair.Weights)) {
 		path := entryPath("fair.weights", written)
-		value, fault := tidyCaller(c, path, written, tidy, c.Fair.Weights[written])
-		for i := range fault {
-			fault[i].Key = callerPath("fair.weights", written)
+		value, told, found := c.tidyCaller(path, written)
+		if _, twice := tidy[value]; twice && found == nil {
+			found = Faults{c.faultAt(path, told+" is there twice"+otherForm(written, value), "each once")}
 		}
-		faults = append(faults, fault...)
+		for _, fault := range found {
+			fault.Key = callerPath("fair.weights", written)
+			faults = append(faults, fault)
+		}
+		tidy[value] = c.Fair.Weights[written]
 		c.origins[entryPath("fair.weights", value)] = c.origins[path] // under its tidy name, too
 	}
 	c.Fair.Weights = tidy
-	inLane := map[string]string{}
+	owners := map[string]string{}
 	c.Lanes = slices.Clone(c.Lanes) // another configuration may have these, too
 	for i := range c.Lanes {
 		lane := &c.Lanes[i]
 		lane.Keys = slices.Clone(lane.Keys)
 		path := entryPath("lanes", lane.Name) + ".keys"
 		for i, written := range lane.Keys {
-			value, fault := tidyCaller(c, path, written, inLane, lane.Name)
-			lane.Keys[i], faults = value, append(faults, fault...)
+			value, told, found := c.tidyCaller(path, written)
+			if found == nil {
+				found = c.onlyOnce(owners, value, lane.Name, path, told, otherForm(written, value))
+			}
+			lane.Keys[i], faults = value, append(faults, found...)
 		}
 	}
 	return faults
 }
 
-// tidyCaller adds one written value, with what belongs to it, to those that are
-// known.
-func tidyCaller[V any](c *Config, path, written string, known map[string]V, with V) (string, Faults) {
-	value, err := c.Fair.Key.valueOf(written)
+// tidyCaller returns the form that calls have, and what may be told of the written one.
+func (c *Config) tidyCaller(path, written string) (value, told string, faults Faults) {
+	told = quoteCaller(written)
+	if c.Fair.Key.By != relay.ByPeer || written == unixPeer {
+		return written, told, nil
+	}
+	address, err := netip.ParseAddr(written)
 	if err != nil {
 		allowed := fmt.Sprintf("addresses, unix, or another fair.key (%s)", c.origins["fair.key"])
-		return "", Faults{*c.faultAt(path, err.Error(), allowed)}
+		faults = Faults{c.faultAt(path, told+" is not an address, and callers are told apart by theirs", allowed)}
 	}
-	if _, twice := known[value]; twice {
-		return "", Faults{*c.faultAt(path, fmt.Sprintf("%s is there twice%s", quoteCaller(written), otherForm(written, value)), "each once")}
-	}
-	known[value] = with
-	return value, nil
+	return address.Unmap().WithZone("").String(), told, faults // the shortest form, without a zone
 }
 
 // otherForm says which form an address has that was written in another one.

@@ -21,26 +21,17 @@ func (k commandLine) set(field any, text string) error {
 	case text == none:
 		return k.setItems(field, nil)
 	case strings.HasPrefix(text, "["):
-		return k.setList(field, text)
+		n, err := parseText(text) // for arguments that have blanks
+		if err != nil {
+			return err
+		}
+		return storeItems(k, field, n)
 	case strings.ContainsAny(text, `"'\`): // the text is not repeated: it may hold secrets
 		return errors.New(`has quotes or backslashes, which no shell reads; did you mean a list, as ["program", "an argument"]?`)
 	case text == "":
 		return errors.New("is empty")
 	}
 	return k.setItems(field, strings.Fields(text))
-}
-
-// setList takes the text of a YAML list, for arguments that have blanks.
-func (k commandLine) setList(field any, text string) error {
-	node, err := parseText(text)
-	if err != nil {
-		return err
-	}
-	content, what := rawOf(node)
-	if what != "" {
-		return errors.New(what)
-	}
-	return k.setItems(field, content.items)
 }
 
 func (k commandLine) setItems(field any, items []string) error {

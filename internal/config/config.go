@@ -6,8 +6,6 @@ import (
 	"strconv"
 	"time"
 
-	"go.yaml.in/yaml/v3"
-
 	"github.com/cabrank/cabrank/internal/certs"
 	"github.com/cabrank/cabrank/internal/rank"
 	"github.com/cabrank/cabrank/internal/socket"
@@ -115,12 +113,6 @@ type (
 
 // HealthCheck is the rhythm in which endpoints are asked for their health.
 type HealthCheck struct{ Interval, Timeout time.Duration }
-
-func checkWarmUp(w *WarmUp, node *yaml.Node, at *outline) {
-	if w.Method == "" && len(w.Message) > 0 {
-		at.fault(node, at.key, "has a message for no method", "a method beside it")
-	}
-}
 
 // DNS says how the names among the upstreams are looked up.
 type DNS struct {

@@ -7,8 +7,6 @@ import (
 	"reflect"
 	"slices"
 	"strings"
-
-	"go.yaml.in/yaml/v3"
 )
 
 // Change is one effective value that is not what it was.
@@ -77,7 +75,7 @@ func (k Key) changes(before, now *Config) Changes {
 	switch {
 	case has && k.Secret == secretNames: // how many there are
 		return k.change(countOf(was), countOf(is), reflect.DeepEqual(was, is))
-	case has && parts.max > 0 && parts.shape == yaml.MappingNode:
+	case has && parts.max > 0 && !parts.list:
 		return k.changedEntries(parts.linesOf(was), parts.linesOf(is))
 	}
 	old, text := k.kind.show(was), k.kind.show(is)

@@ -178,7 +178,7 @@ func TestMethodFaults(t *testing.T) {
 		{"three parts", "methods: {/shop/Orders/Get: {}}", "methods[/shop/Orders/Get]: is not a method; allowed: " + pattern},
 		{"line break", `methods: {"/a.B/C\nx": {}}`, `methods["/a.B/C\nx"]: is not a method; allowed: ` + pattern},
 		{"endless", "methods: {/a.B/" + strings.Repeat("x", 200) + ": {}}", `methods["/a.B/` + strings.Repeat("x", 55) + `"...]: is longer than 200 characters; allowed: ` + pattern},
-		{"name that is a list", "methods: {[a]: {}}", "methods: has a name that is not plain text; allowed: name: value"},
+		{"name that is a list", "methods: {[a]: {}}", "methods[\"\"]: is not a method; allowed: " + pattern},
 		{"twice", "methods:\n  /a.B/C: {}\n  /a.B/C: {}", "3: methods[/a.B/C]: is set twice, first on line 2; allowed: once"},
 		{"one value for an entry", "methods: {/a.B/C: 3}", "methods[/a.B/C]: is not a section; allowed: keys under it: idempotent, retries, retry_on, hedge_after, timeout, on_cancel"},
 		{"part, near one", get + "retrys: 1", path + "retrys: unknown key; did you mean retries?"},
@@ -282,9 +282,9 @@ func TestRuleFaultsInVariables(t *testing.T) {
 	const allowed = "/package.Service/Method or /package.Service/*, at most 200, or none"
 	for text, want := range map[string]string{
 		"{/a.B/C: {retries: 9}}":       "methods[/a.B/C].retries: \"9\" is out of range; allowed: 0 to 5",
-		"{/a.B/C: {}, /a.B/C: {}}":     "methods[/a.B/C]: is set twice; allowed: once",
+		"{/a.B/C: {}, /a.B/C: {}}":     "methods[/a.B/C]: is set twice, first on line 1; allowed: once",
 		"/a.B/C":                       "methods: has no entries of the form name: {...}; allowed: " + allowed,
-		"{/a.B/C: {}":                  "methods: is not valid YAML: did not find expected ',' or '}'; allowed: " + allowed,
+		"{/a.B/C: {}":                  "methods: is not valid YAML, here or below: did not find expected ',' or '}'; allowed: " + allowed,
 		"# nothing":                    "methods: has no value; allowed: " + allowed,
 		"{}\n---\n{}":                  "methods: a second YAML document begins here; allowed: " + allowed,
 		strings.Repeat(" ", 1<<20+1):   "methods: has more than 1048576 bytes; allowed: " + allowed,

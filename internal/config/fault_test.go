@@ -68,7 +68,7 @@ func TestFileFaults(t *testing.T) {
 		{"twice by an alias", "workers:\n  pool_size: 2\nslots: 1", "cabrank.yml:3: slots: is workers.slots, set twice, first on line 2; allowed: once"},
 		{"section twice", "workers:\n  count: 2\nslots: 1\nworkers:\n  min_ready: 1", "cabrank.yml:4: workers: is there twice, first on line 1; allowed: one section with all its keys"},
 		{"section twice, of which one is empty", "fair:\nfair: {key: ip}", "cabrank.yml:2: fair: is there twice, first on line 1; allowed: one section with all its keys"},
-		{"not a mapping", "- a\n- b", "cabrank.yml:1: is not a list of keys; allowed: lines of the form key: value"},
+		{"not a mapping", "- a\n- b", "cabrank.yml: is not a list of keys; allowed: lines of the form key: value"},
 		{"second document", "slots: 1\n---\nslots: 2", "cabrank.yml:2: a second YAML document begins here; allowed: one document per file"},
 		{"upstream with a password", "upstreams: ['http://me:secret@a:1']",
 			"cabrank.yml:1: upstreams: an address with user information (before the @) is refused; allowed: host:port, unix:/path, dns:name:port, srv:name or tls:host:port, at most 1000, or none"},

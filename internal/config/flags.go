@@ -24,11 +24,6 @@ func (k Key) Switch() bool {
 	return is
 }
 
-// given turns the argument of the key's flag into a setting.
-func (k Key) given(argument string) setting {
-	return setting{k, raw{text: argument}, Origin{Flag: k.Flag}}
-}
-
 // flagSettings turns the flags that were given into settings.
 func flagSettings(given map[string]string) ([]setting, Faults) {
 	var settings []setting
@@ -37,7 +32,7 @@ func flagSettings(given map[string]string) ([]setting, Faults) {
 	for _, key := range Flags() {
 		known[key.Flag] = true
 		if argument, isGiven := given[key.Flag]; isGiven {
-			settings = append(settings, key.given(argument))
+			settings = append(settings, key.written(argument, Origin{Flag: key.Flag}))
 		}
 	}
 	for name := range given {

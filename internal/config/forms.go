@@ -17,9 +17,6 @@ var forms = map[string]*regexp.Regexp{
 	"variable": regexp.MustCompile(`^[a-zA-Z_][a-zA-Z0-9_]*$`),      // POSIX, Base Definitions 8.1
 	"visible":  regexp.MustCompile(`^[!-~]+$`),                      // ASCII without blanks
 
-	// What the YAML parser has found, with the line only as text.
-	"yaml line": regexp.MustCompile(`^yaml: (?:line (\d+): )?`),
-
 	// A word in braces that may be meant as a placeholder. What a shell would replace,
 	// ${PORT}, is told apart by its dollar.
 	"placeholder": regexp.MustCompile(`\$?\{[ \t]*[A-Za-z_]+[ \t]*\}`),

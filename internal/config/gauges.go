@@ -1,9 +1,8 @@
 package config
 
 import (
-	"go.yaml.in/yaml/v3"
-
 	"github.com/cabrank/cabrank/internal/scrape"
+	"github.com/cabrank/cabrank/internal/strictyaml"
 )
 
 // maxGauges bounds the gauges with a policy of their own.
@@ -29,15 +28,13 @@ type Gauges struct {
 // gauges is the kind of *Gauges fields.
 type gauges struct{ nested }
 
-func (k gauges) setNode(field any, node *yaml.Node, at *outline) {
-	if node.Kind == yaml.ScalarNode && node.Value == perWorker {
-		*field.(*Gauges) = Gauges{PerWorker: true}
+func (k gauges) setNode(field any, n strictyaml.Node, at places) {
+	into := field.(*Gauges)
+	if into.PerWorker = n.Alone() && n.Value() == perWorker; into.PerWorker {
+		into.Policies = nil
 		return
 	}
-	into := Gauges{}
-	if k.nested.setNode(&into.Policies, node, at); len(at.faults) == 0 {
-		*field.(*Gauges) = into
-	}
+	k.nested.setNode(&into.Policies, n, at)
 }
 
 func (k gauges) show(field any) string {

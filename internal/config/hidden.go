@@ -37,6 +37,6 @@ func benchKeys() []Key {
 		// More parts than CPUs gain nothing, and fewer leave CPUs idle.
 		{Name: "shards", Env: "CABRANK_SHARDS", Default: "usable CPUs", Applies: ByUpgrade,
 			kind: plain{`range:"1..256"`}, field: func(c *Config) any { return &c.Shards },
-			measured: func(m machine) int { return min(m.cpus, m.procs, maxShards) }},
+			measured: func(cpus, procs int) int { return min(cpus, procs, maxShards) }},
 	}
 }

@@ -25,7 +25,7 @@ func (c *Config) UpstreamItself(door string, local []netip.Addr) error {
 			continue
 		}
 		what := fmt.Sprintf("%s is cabrank itself, which takes calls on %s (listen: %s)", upstream, door, c.origins["listen"])
-		faults = append(faults, *c.faultAt("upstreams", what, "addresses of others"))
+		faults = append(faults, c.faultAt("upstreams", what, "addresses of others"))
 	}
 	if len(faults) == 0 {
 		return nil

@@ -3,8 +3,6 @@ package config
 import (
 	"slices"
 	"strings"
-
-	"go.yaml.in/yaml/v3"
 )
 
 // Key is one row of the table of settings.
@@ -22,8 +20,8 @@ type Key struct {
 	Of      string   // of such a name: the key of whose value it is a part
 
 	kind     kind
-	field    func(*Config) any // the pointer that kind sets
-	measured func(machine) int // the default where it depends on the machine
+	field    func(*Config) any         // the pointer that kind sets
+	measured func(cpus, procs int) int // the default where it depends on the machine: usable CPUs, GOMAXPROCS
 }
 
 // Allowed says which values the key takes.
@@ -35,7 +33,7 @@ type partInfo struct{ name, standard, allowed, help string }
 // parts describes what the key, or an entry of it, consists of; most have none.
 func (k Key) parts() (parts []partInfo) {
 	kind, is := k.kind.(nested)
-	if !is || kind.of == nil || kind.shape != yaml.MappingNode {
+	if !is || kind.of == nil || kind.list {
 		return nil
 	}
 	path := k.Name + "[]."
@@ -58,12 +56,6 @@ func (k Key) section() string {
 		return ""
 	}
 	return section
-}
-
-// machine is what the defaults of workers.count and shards are taken from.
-type machine struct {
-	cpus  int // usable CPUs
-	procs int // GOMAXPROCS
 }
 
 // Bounds that appear both as a default's limit and as a range.

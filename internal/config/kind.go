@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"go.yaml.in/yaml/v3"
+	"github.com/cabrank/cabrank/internal/strictyaml"
 )
 
 // kind is the type of a key: how its text becomes a value and back.
@@ -22,12 +22,11 @@ type kind interface {
 	allowed() string
 }
 
-// structure is a kind whose value has parts. setNode stores what a node holds in field and
-// tells at of every part, or leaves field as it is and tells at of every fault. linesOf is
-// its inverse.
+// structure is a kind whose value has parts. setNode stores what a node holds in field,
+// tells it of every fault, and notes where each part stands. linesOf is its inverse.
 type structure interface {
 	kind
-	setNode(field any, node *yaml.Node, at *outline)
+	setNode(field any, n strictyaml.Node, at places)
 	linesOf(field any) []line
 }
 

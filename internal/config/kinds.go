@@ -1,6 +1,7 @@
 package config
 
 import (
+	"github.com/cabrank/cabrank/internal/certs"
 	"github.com/cabrank/cabrank/internal/grpcwire"
 	"github.com/cabrank/cabrank/internal/rank"
 )
@@ -27,22 +28,22 @@ func kinds() map[string]kind {
 		"memory": memoryLimit(), "hedge": hedgeDelay(),
 
 		// calls and callers
-		"balance": balance(), "caller": callerKey(), "weights": weights().kind(), "lanes": laneRules().kind(), "rules": methodRules().kind(),
+		"balance": balance(), "caller": callerKey(), "weights": weights().kind(), "lanes": laneRules(), "rules": methodEntries(),
 		"methods": listOf(cleanPattern, patternLegal, maxMethods), "callers": listOf(cleanCaller, callersLegal, maxLaneCallers),
 		"codes":  listOf(readCode, codesLegal, grpcwire.NumCodes),
 		"cancel": words(0, rank.Hold, rank.Free, rank.Finish), "cancelled": words(rank.Hold, rank.Free, rank.Finish),
 
 		// workers
 		"command": commandLine{}, "variables": variables().kind(), "gauges": gauges{gaugePolicies().kind()},
-		"hooks":  record[Hooks]("{before_start: COMMAND, after_ready: COMMAND, before_stop: COMMAND}", nil),
-		"warmup": record("{method: /package.Service/Method, message: BASE64}", checkWarmUp),
+		"hooks":  record[Hooks]("{before_start: COMMAND, after_ready: COMMAND, before_stop: COMMAND}"),
+		"warmup": record[WarmUp]("{method: /package.Service/Method, message: BASE64}"),
 		"method": text{clean: cleanMethod, legal: "/package.Service/Method", optional: true}, "base64": base64Bytes(maxWarmUp),
 
 		// certificates and tokens
-		"pairs": keyPairs(), "clients": record("{ca: FILE, names: [NAME, ...], required: true or false}", checkClients),
-		"peers": record("{ca: FILE, cert: FILE, key: FILE, name: NAME}", checkPeers), "host": text{clean: cleanDNSName, legal: "a name"},
+		"pairs": sequence[certs.Pair]("{cert: FILE, key: FILE}", maxKeyPairs), "clients": record[certs.Clients]("{ca: FILE, names: [NAME, ...], required: true or false}"),
+		"peers": record[certs.Peer]("{ca: FILE, cert: FILE, key: FILE, name: NAME}"), "host": text{clean: cleanDNSName, legal: "a name"},
 		"names":  listOf(formed("visible", "%s is no name in a certificate"), "names in which * stands for anything but . and /", maxClientNames),
-		"auth":   record("{key: FILE, ...}", checkAuth),
+		"auth":   record[Auth]("{key: FILE, ...}"),
 		"secret": text{formed("secret", "has a control character"), "a file, or env:NAME", true, true}, // it is not repeated
 		"source": text{clean: formed("source", "it is not the name of a file"), legal: "a file, env:NAME or https://...", optional: true},
 		"line":   text{clean: line, legal: "a text", optional: true}, "globs": listOf(cleanGlob, "globs, with {user} for who it is", 1000),

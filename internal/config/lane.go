@@ -20,11 +20,8 @@ const (
 )
 
 // laneRules is the kind of lanes.
-func laneRules() entries[LaneRule] {
-	return entries[LaneRule]{
-		name: func(r *LaneRule) *string { return &r.Name }, max: maxLanes, legal: laneLegal,
-		clean: checkLaneName, check: checkLane, whole: checkLanes,
-	}
+func laneRules() nested {
+	return entries(func(r *LaneRule) *string { return &r.Name }, maxLanes, laneLegal, checkLaneName)
 }
 
 // checkLaneName accepts what can be the label of a metric without a thought,
@@ -39,28 +36,30 @@ func checkLaneName(name string) error {
 	return named("lane", "is not a name of 1 to 32 characters")(name)
 }
 
-func checkLane(r *LaneRule, path string, at *outline) {
-	if len(r.Methods) == 0 && len(r.Keys) == 0 {
-		at.faultAt(path, "has neither methods nor keys, so that no call is in it", "one of the two")
-	}
-}
-
-// checkLanes sees to it that every call is in one lane.
-func checkLanes(all []LaneRule, at *outline) {
-	methods, keys := map[string]string{}, map[string]string{}
-	for _, r := range all {
-		path := entryPath(at.key, r.Name)
-		onlyOnce(r.Methods, r.Name, methods, path+".methods", quote, at)
-		onlyOnce(r.Keys, r.Name, keys, path+".keys", quoteCaller, at)
-	}
-}
-
-// onlyOnce reports the items that a lane, or one before it, has named already.
-func onlyOnce(items []string, lane string, owner map[string]string, path string, told func(string) string, at *outline) {
-	for _, item := range slices.Compact(slices.Sorted(slices.Values(items))) {
-		if first, twice := owner[item]; twice {
-			at.faultAt(path, fmt.Sprintf("%s is also in lanes[%s]", told(item), first), "each in one lane")
+// methodsOfLanes sees to it that something is in every lane, and every method in one.
+func (c *Config) methodsOfLanes() (faults Faults) {
+	owners := map[string]string{}
+	for _, lane := range c.Lanes {
+		path := entryPath("lanes", lane.Name)
+		if len(lane.Methods)+len(lane.Keys) == 0 {
+			faults = append(faults, c.faultAt(path, "has neither methods nor keys, so that no call is in it", "one of the two"))
 		}
-		owner[item] = lane
+		for _, method := range slices.Compact(slices.Sorted(slices.Values(lane.Methods))) {
+			faults = append(faults, c.onlyOnce(owners, method, lane.Name, path+".methods", quote(method), "")...)
+		}
 	}
+	return faults
+}
+
+// onlyOnce gives an item to a lane, and reports one that is in a lane already. told is what
+// may be said of it, and as of its form.
+func (c *Config) onlyOnce(owners map[string]string, item, lane, path, told, as string) (faults Faults) {
+	switch first, twice := owners[item]; {
+	case twice && first == lane:
+		faults = Faults{c.faultAt(path, told+" is there twice"+as, "each once")}
+	case twice:
+		faults = Faults{c.faultAt(path, fmt.Sprintf("%s is also in lanes[%s]", told, first), "each in one lane")}
+	}
+	owners[item] = lane
+	return faults
 }

@@ -13,9 +13,8 @@ import (
 	"strings"
 	"syscall"
 
-	"go.yaml.in/yaml/v3"
-
 	"github.com/cabrank/cabrank/internal/cgroup"
+	"github.com/cabrank/cabrank/internal/strictyaml"
 )
 
 // Sources is everything that Load looks at.
@@ -39,27 +38,20 @@ func System() Sources {
 	}
 }
 
-func (s Sources) machine() machine {
-	return machine{cpus: max(s.CPUs, 1), procs: max(s.Procs, 1)}
-}
-
 // DefaultFiles are tried in this order when no file is named; the second lets
 // a gruf-relay installation start unchanged.
 func DefaultFiles() []string { return []string{"cabrank.yml", "gruf-relay.yml"} }
 
-// raw is a value as it was written: text, or what the file has in place of it,
-// the items of a list or the node of a value with parts.
-type raw struct {
-	text  string
-	items []string // nil: it is no list
-	node  *yaml.Node
-}
-
 // setting is one key with one written value.
 type setting struct {
 	key    Key
-	value  raw
+	value  strictyaml.Node
 	origin Origin
+}
+
+// written is the setting of a key by the text of a flag or a variable.
+func (k Key) written(text string, from Origin) setting {
+	return setting{k, strictyaml.Text(text), from}
 }
 
 // Load makes the configuration out of its sources.
@@ -72,6 +64,7 @@ func Load(sources Sources) (*Config, error) {
 	config, faults := gather(sources, environ)
 	config.setCommand(sources.Command)
 	if len(faults) == 0 {
+		config.tidyMethods()
 		faults = config.contradictions()
 	}
 	if len(faults) > 0 {
@@ -105,21 +98,18 @@ func LoadLog(sources Sources) Log {
 // gather reads all sources. What is wrong in them is left as it was.
 func gather(sources Sources, environ map[string]string) (*Config, Faults) {
 	config := &Config{origins: map[string]Origin{}}
-	config.setDefaults(ownKeys(), sources.machine())
-	fromFile, faults := config.readFile(sources, environ)
-	faults = append(faults, config.apply(fromFile)...)
+	config.setDefaults(ownKeys(), sources)
+	faults := config.readFile(sources, environ)
 	faults = append(faults, config.apply(variableSettings(allKeys(), environ))...)
 	fromFlags, found := flagSettings(sources.Flags)
-	faults = append(faults, found...)
-	faults = append(faults, config.apply(fromFlags)...)
-	return config, faults
+	return config, slices.Concat(faults, found, config.apply(fromFlags))
 }
 
-func (c *Config) setDefaults(keys []Key, m machine) {
+func (c *Config) setDefaults(keys []Key, of Sources) {
 	for _, key := range keys {
 		text := key.Default
 		if key.measured != nil {
-			text = strconv.Itoa(key.measured(m))
+			text = strconv.Itoa(key.measured(max(of.CPUs, 1), max(of.Procs, 1)))
 		}
 		if err := key.kind.set(key.field(c), text); err != nil {
 			panic("internal error: default of " + key.Name + ": " + err.Error()) //nolint:forbidigo // the table of keys is wrong
@@ -131,18 +121,45 @@ func (c *Config) setDefaults(keys []Key, m machine) {
 func (c *Config) apply(settings []setting) Faults {
 	faults := wholesAndParts(settings)
 	for _, s := range settings {
-		if parts, ok := s.key.kind.(structure); ok {
-			faults = append(faults, c.applyParts(parts, s)...)
-			continue
+		faults = append(faults, c.applyOne(s)...)
+	}
+	return faults
+}
+
+// applyOne stores a value, in place of all that an earlier source gave, and remembers where
+// it and each part of it stands. Of a value in a file the faults stay with its node.
+func (c *Config) applyOne(s setting) (faults Faults) {
+	n, at := s.value, places{}
+	if _, hasParts := s.key.kind.(structure); hasParts && s.origin.File == "" {
+		var err error
+		if n, err = parseText(n.Value()); err != nil {
+			return Faults{{s.origin, s.key.Name, err.Error(), s.key.Allowed()}}
 		}
-		if err := s.value.store(s.key.kind, s.key.field(c)); err != nil {
-			faults = append(faults, Fault{s.origin, s.key.Name, err.Error() + s.serviceLinkHint(), s.key.Allowed()})
-			continue
-		}
-		c.origins[s.key.Name] = s.origin
-		if s.key.Of != "" {
-			c.origins[s.key.Of] = s.origin
-		}
+	}
+	n.Key = s.key.Name
+	store(s.key.kind, s.key.field(c), n, at)
+	if s.origin.File == "" {
+		faults = faultsIn(n, s.origin)
+	}
+	for i := range faults {
+		faults[i].What += s.serviceLinkHint()
+	}
+	maps.DeleteFunc(c.origins, func(key string, _ Origin) bool { return s.key.covers(key) })
+	for path, line := range at {
+		c.origins[path] = s.origin.on(line)
+	}
+	c.origins[s.key.Name] = s.origin
+	if s.key.Of != "" {
+		c.origins[s.key.Of] = s.origin
+	}
+	return faults
+}
+
+// faultsIn returns what is wrong with values that come from one place.
+func faultsIn(n strictyaml.Node, from Origin) (faults Faults) {
+	found, _ := errors.AsType[strictyaml.Faults](n.Err())
+	for _, f := range found {
+		faults = append(faults, Fault{from.on(f.Line), f.Key, f.What, f.Allowed})
 	}
 	return faults
 }
@@ -161,43 +178,22 @@ func wholesAndParts(settings []setting) (faults Faults) {
 	return faults
 }
 
-// applyParts stores a value with parts, in place of all that an earlier source
-// gave, and remembers where each part stands.
-func (c *Config) applyParts(parts structure, s setting) Faults {
-	node := s.value.node
-	if node == nil {
-		var err error
-		if node, err = parseText(s.value.text); err != nil {
-			return Faults{{s.origin, s.key.Name, err.Error(), s.key.Allowed()}}
-		}
+// parseText reads the text of a variable as the value of a key in a file.
+func parseText(text string) (strictyaml.Node, error) {
+	n := strictyaml.Read("", []byte(text))
+	switch found, _ := errors.AsType[strictyaml.Faults](n.Err()); {
+	case len(found) > 0:
+		return n, errors.New(found[0].What)
+	case !n.Given():
+		return n, errors.New("has no value")
 	}
-	at := &outline{key: s.key.Name, origin: s.origin, places: map[string]Origin{}}
-	parts.setNode(s.key.field(c), node, at)
-	if len(at.faults) > 0 {
-		return at.faults
-	}
-	maps.DeleteFunc(c.origins, func(key string, _ Origin) bool { return s.key.covers(key) })
-	maps.Copy(c.origins, at.places)
-	c.origins[s.key.Name] = s.origin
-	return nil
-}
-
-// store puts the value in a field of a kind without parts.
-func (r raw) store(k kind, field any) error {
-	items, takesItems := k.(itemized)
-	switch {
-	case r.items != nil && takesItems:
-		return items.setItems(field, r.items)
-	case r.items != nil:
-		return errors.New("is a list, not one value")
-	}
-	return k.set(field, r.text)
+	return n, nil
 }
 
 // serviceLinkHint explains a value that nobody wrote: for a Service called
 // metrics, Kubernetes sets METRICS_PORT to tcp://10.0.0.1:9394 in every pod.
 func (s setting) serviceLinkHint() string {
-	if s.origin.Variable == "" || !strings.HasPrefix(s.value.text, "tcp://") {
+	if s.origin.Variable == "" || !strings.HasPrefix(s.value.Value(), "tcp://") {
 		return ""
 	}
 	return " (set by Kubernetes for a Service of that name? enableServiceLinks: false stops it)"
@@ -219,7 +215,7 @@ func (c *Config) setCommand(command []string) {
 }
 
 // readFile finds the file, reads it and remembers its name.
-func (c *Config) readFile(sources Sources, environ map[string]string) ([]setting, Faults) {
+func (c *Config) readFile(sources Sources, environ map[string]string) Faults {
 	name, origin := environ[ConfigVariable], Origin{Variable: ConfigVariable}
 	if flag, given := sources.Flags[ConfigFlag]; given {
 		name, origin = flag, Origin{Flag: ConfigFlag}
@@ -232,7 +228,8 @@ func (c *Config) readFile(sources Sources, environ map[string]string) ([]setting
 		content, err := sources.ReadFile(candidate)
 		if err == nil {
 			c.File = candidate
-			return parseTable(candidate, content, fileKeys())
+			settings, root := parseTable(candidate, content, fileKeys())
+			return append(c.apply(settings), faultsIn(root, Origin{File: candidate})...)
 		}
 		if !named && errors.Is(err, fs.ErrNotExist) {
 			continue
@@ -241,9 +238,9 @@ func (c *Config) readFile(sources Sources, environ map[string]string) ([]setting
 			origin = Origin{File: candidate}
 		}
 		what := fmt.Sprintf("cannot read %s: %s", quote(candidate), cause(err))
-		return nil, Faults{{Origin: origin, What: what, Allowed: "a readable YAML file"}}
+		return Faults{{Origin: origin, What: what, Allowed: "a readable YAML file"}}
 	}
-	return nil, nil
+	return nil
 }
 
 // cause returns an error of the file system without the path it repeats.
@@ -276,7 +273,7 @@ func variableSettings(keys []Key, environ map[string]string) []setting {
 	var settings []setting
 	for _, key := range keys {
 		if value, set := environ[key.Env]; set {
-			settings = append(settings, setting{key, raw{text: value}, Origin{Variable: key.Env}})
+			settings = append(settings, key.written(value, Origin{Variable: key.Env}))
 		}
 	}
 	return settings

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/cabrank/cabrank/internal/grpcwire"
+	"github.com/cabrank/cabrank/internal/rank"
 	"github.com/cabrank/cabrank/internal/relay"
 )
 
@@ -25,43 +26,50 @@ const (
 	codesLegal   = "names of status codes other than OK"
 )
 
-// methodRules is the kind of methods.
-func methodRules() entries[MethodRule] {
-	return entries[MethodRule]{
-		name: func(r *MethodRule) *string { return &r.Pattern }, max: maxMethods, legal: patternLegal,
-		clean: checkPattern, check: checkMethod,
-		whole: func(rules []MethodRule, _ *outline) {
-			sort.Slice(rules, func(i, j int) bool { return exactFirst(rules[i], rules[j]) < 0 })
-		},
-	}
+// methodEntries is the kind of methods.
+func methodEntries() nested {
+	return entries(func(r *MethodRule) *string { return &r.Pattern }, maxMethods, patternLegal, checkPattern)
 }
 
-// exactFirst orders whole names before services, and by the alphabet.
-func exactFirst(a, b MethodRule) int {
-	if aWild, bWild := isWild(a.Pattern), isWild(b.Pattern); aWild != bWild {
-		if aWild {
-			return 1
+// tidyMethods brings whole names before services, which it sorts by the alphabet, and has
+// retries mean something.
+func (c *Config) tidyMethods() {
+	sort.Slice(c.Methods, func(i, j int) bool {
+		a, b := c.Methods[i].Pattern, c.Methods[j].Pattern
+		if isWild(a) != isWild(b) {
+			return isWild(b)
 		}
-		return -1
+		return a < b
+	})
+	for i := range c.Methods {
+		r := &c.Methods[i]
+		if _, written := c.Written(entryPath("methods", r.Pattern) + ".retry_on"); r.Retries > 0 && !written {
+			r.RetryOn = []grpcwire.Code{grpcwire.Unavailable}
+		}
 	}
-	return strings.Compare(a.Pattern, b.Pattern)
 }
 
 func isWild(pattern string) bool { return strings.HasSuffix(pattern, "/*") }
 
-func checkMethod(r *MethodRule, path string, at *outline) {
-	switch {
-	case r.Retries > 0 && !r.Idempotent:
-		at.faultAt(path+".retries", fmt.Sprintf("%d for a method that is not marked idempotent", r.Retries), "0, or idempotent: true beside it")
-	case r.Retries > 0 && len(r.RetryOn) == 0 && at.written(path+".retry_on"):
-		at.faultAt(path+".retry_on", fmt.Sprintf("is empty, so that retries: %d have no cause", r.Retries), codesLegal)
-	case r.Retries > 0 && len(r.RetryOn) == 0:
-		r.RetryOn = []grpcwire.Code{grpcwire.Unavailable}
-	case r.Retries == 0 && len(r.RetryOn) > 0:
-		at.faultAt(path+".retry_on", strings.Join(names(r.RetryOn), ", ")+" for a method without retries", "retries: 1 to 5 beside it")
+// methodRules are what the parts of a rule of a method have to do with each other. Hedges are
+// refused whose slower attempt would run to its end: each would take two slots for the time
+// of one.
+func (c *Config) methodRules(r MethodRule) []rule {
+	path, idempotent := entryPath("methods", r.Pattern), " for a method that is not marked idempotent"
+	policy, key := r.OnCancel, path+".on_cancel"
+	if policy == 0 {
+		policy, key = c.OnCancel, "on_cancel"
 	}
-	if r.Hedged() && !r.Idempotent {
-		at.faultAt(path+".hedge_after", showHedge(r.HedgeAfter)+" for a method that is not marked idempotent", "none, or idempotent: true beside it")
+	return []rule{
+		{r.Retries > 0 && !r.Idempotent, path + ".retries", strconv.Itoa(r.Retries) + idempotent, "0, or idempotent: true beside it"},
+		{r.Retries > 0 && len(r.RetryOn) == 0, path + ".retry_on", fmt.Sprintf("is empty, so that retries: %d have no cause", r.Retries), codesLegal},
+		{r.Retries == 0 && len(r.RetryOn) > 0, path + ".retry_on", strings.Join(names(r.RetryOn), ", ") + " for a method without retries", "retries: 1 to 5 beside it"},
+		{r.Hedged() && !r.Idempotent, path + ".hedge_after", showHedge(r.HedgeAfter) + idempotent, "none, or idempotent: true beside it"},
+		{
+			r.Hedged() && policy == rank.Finish, path + ".hedge_after",
+			fmt.Sprintf("%s needs its slower attempt cancelled, which %s: finish forbids (%s)", showHedge(r.HedgeAfter), key, c.origins[key]),
+			"none, or on_cancel: hold or free beside it",
+		},
 	}
 }
 

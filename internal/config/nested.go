@@ -4,28 +4,63 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"iter"
 	"maps"
 	"reflect"
 	"slices"
 	"strconv"
 	"strings"
 
-	"go.yaml.in/yaml/v3"
+	"github.com/cabrank/cabrank/internal/strictyaml"
 )
 
 // nested is the kind of what has parts: entries by names that the operator chooses, a list
 // of structs, or one struct. It is nested in the file, and the same as YAML or JSON text in
 // a variable.
 type nested struct {
-	of    reflect.Type // of an entry, or of the one struct; nil: entries have no parts
-	shape yaml.Kind    // of its node
-	wrong string       // what is said of another one
+	of    reflect.Type // an entry, or the one struct; nil: entries have no parts
+	list  bool         // it is a list, not a mapping
+	wrong string       // what is said of another form
 	max   int          // entries; 0: it is one struct
 	legal string       // values
 
-	read  func(into reflect.Value, node *yaml.Node, at *outline) // from a node of that shape
+	read  func(into reflect.Value, n strictyaml.Node, at places)
 	lines func(value reflect.Value) []line
 }
+
+// places are the lines on which the parts of a value stand, by "key[name]" and
+// "key[name].part".
+type places map[string]int
+
+// pairs visits the pairs of a mapping whose names come once. pathOf names a pair.
+func (p places) pairs(n strictyaml.Node, pathOf func(key, name string) string) iter.Seq2[string, strictyaml.Node] {
+	return func(yield func(string, strictyaml.Node) bool) {
+		seen := map[string]int{} // the line of each
+		for name, value := range n.Pairs() {
+			value.Key = pathOf(n.Key, name)
+			if seen[name] > 0 {
+				value.Fault("", fmt.Sprintf("is set twice, first on line %d", seen[name]), "once")
+				continue
+			}
+			seen[name] = value.Line
+			p[value.Key] = value.Line
+			if !yield(name, value) {
+				return
+			}
+		}
+	}
+}
+
+// entryPath names one entry of a nested key, for people. The name may be
+// anything that a file can hold.
+func entryPath(key, name string) string {
+	if len(name) > maxQuoted || yamlText(name) != name {
+		name = quote(name)
+	}
+	return key + "[" + name + "]"
+}
+
+func partPath(key, name string) string { return key + "." + name }
 
 // line is one entry, or one part of a struct, as it could stand under the key in a file.
 type line struct {
@@ -40,30 +75,27 @@ func (l line) String() string { return l.label + l.text }
 
 func (k nested) set(field any, text string) error {
 	if text != none {
-		return errors.New("has no parts") // it is not repeated: it may be secret
+		return errors.New("has no parts") // the text is not repeated: it may be secret
 	}
 	reflect.ValueOf(field).Elem().SetZero()
 	return nil
 }
 
-// setNode stores what a node holds, or leaves field as it is and tells at of every fault.
-func (k nested) setNode(field any, node *yaml.Node, at *outline) {
-	value, before := reflect.New(reflect.TypeOf(field).Elem()).Elem(), len(at.faults)
-	entries := len(node.Content)
-	if k.shape == yaml.MappingNode {
-		entries /= 2
+// setNode stores what a node holds, and tells it of every fault.
+func (k nested) setNode(field any, n strictyaml.Node, at places) {
+	into, entries, isList := reflect.ValueOf(field).Elem(), 0, n.Items() != nil
+	for range n.Pairs() {
+		entries++
 	}
-	switch {
-	case isEmpty(node):
-	case node.Kind != k.shape:
-		at.fault(node, at.key, k.wrong, k.legal)
+	into.SetZero()
+	switch entries += len(n.Items()); {
+	case n.Alone() && n.Value() == none:
+	case n.Alone() || isList != k.list:
+		n.Fault("", k.wrong, k.legal)
 	case k.max > 0 && entries > k.max:
-		at.fault(node, at.key, fmt.Sprintf("%d entries are too many", entries), k.legal)
+		n.Fault("", fmt.Sprintf("%d entries are too many", entries), k.legal)
 	default:
-		k.read(value, node, at)
-	}
-	if len(at.faults) == before {
-		reflect.ValueOf(field).Elem().Set(value)
+		k.read(into, n, at)
 	}
 }
 
@@ -78,7 +110,7 @@ func (k nested) show(field any) string {
 	switch {
 	case texts == nil:
 		return none
-	case k.shape == yaml.SequenceNode:
+	case k.list:
 		return "[" + strings.Join(texts, ", ") + "]"
 	}
 	return "{" + strings.Join(texts, ", ") + "}"
@@ -86,72 +118,45 @@ func (k nested) show(field any) string {
 
 func (k nested) allowed() string { return k.legal }
 
-// record is the kind of fields that are structs. check is told of one whose parts are right;
-// it may be nil.
-func record[T any](form string, check func(value *T, node *yaml.Node, at *outline)) nested {
+// record is the kind of fields that are structs.
+func record[T any](form string) nested {
 	return nested{
-		of: reflect.TypeFor[T](), shape: yaml.MappingNode, wrong: "is not of the form " + form, legal: form + ", or " + none,
-		read: func(into reflect.Value, node *yaml.Node, at *outline) {
-			readParts(into, at.key, node, at)
-			if len(at.faults) == 0 && check != nil {
-				check(into.Addr().Interface().(*T), node, at)
-			}
-		},
-		lines: func(value reflect.Value) []line { return partsOf(value) },
+		of: reflect.TypeFor[T](), wrong: "is not of the form " + form, legal: form + ", or " + none,
+		read: readParts, lines: partsOf,
 	}
 }
 
-// entries are structs by name, which a field of each keeps.
-type entries[T any] struct {
-	name  func(*T) *string // that field
-	max   int
-	legal string                                   // names
-	clean func(name string) error                  // refuses names
-	check func(entry *T, path string, at *outline) // of one entry whose parts are right
-	whole func(all []T, at *outline)               // of all of them, if none has a fault; may sort
-}
-
-// kind is the kind of fields that are slices of such structs.
-func (e entries[T]) kind() nested {
+// entries is the kind of fields that are slices of structs, each with a name, of which
+// nameOf returns the field. clean refuses names; legal says which there may be.
+func entries[T any](nameOf func(*T) *string, most int, legal string, clean func(name string) error) nested {
+	of := reflect.TypeFor[T]()
 	return nested{
-		of: reflect.TypeFor[T](), shape: yaml.MappingNode, wrong: "has no entries of the form name: {...}",
-		max: e.max, legal: fmt.Sprintf("%s, at most %d, or %s", e.legal, e.max, none),
-		read: func(into reflect.Value, node *yaml.Node, at *outline) {
-			all := into.Addr().Interface().(*[]T)
-			at.entries(node, entryPath, e.clean, e.legal, func(path, name string, value *yaml.Node) {
-				*all = append(*all, e.entry(path, name, value, at))
-			})
-			if len(at.faults) == 0 {
-				e.whole(*all, at)
+		of: of, wrong: "has no entries of the form name: {...}", max: most, legal: fmt.Sprintf("%s, at most %d, or %s", legal, most, none),
+		read: func(into reflect.Value, n strictyaml.Node, at places) {
+			for name, value := range at.pairs(n, entryPath) {
+				if err := clean(name); err != nil {
+					value.Fault("", err.Error(), legal)
+				}
+				var entry T
+				*nameOf(&entry) = name
+				if value.IsMap() {
+					readParts(reflect.ValueOf(&entry).Elem(), value, at)
+				} else if value.Given() { // else every part is commented out
+					value.Fault("", "is not a section", "keys under it: "+strings.Join(partNames(fieldsOf(of)), ", "))
+				}
+				into.Set(reflect.Append(into, reflect.ValueOf(entry)))
 			}
 		},
 		lines: func(value reflect.Value) (lines []line) {
 			for i := range value.Len() {
 				entry := value.Index(i)
-				name, parts := *e.name(entry.Addr().Interface().(*T)), partsOf(entry)
+				name, parts := *nameOf(entry.Addr().Interface().(*T)), partsOf(entry)
 				text, told := joinParts(parts, line.String), joinParts(parts, func(l line) string { return l.label + l.told })
 				lines = append(lines, line{name, yamlText(name) + ": ", text, told, entry.Interface()})
 			}
 			return lines
 		},
 	}
-}
-
-// entry reads one entry, and looks at it if it is right by itself.
-func (e entries[T]) entry(path, name string, value *yaml.Node, at *outline) (entry T) {
-	before := len(at.faults)
-	*e.name(&entry) = name
-	into := reflect.ValueOf(&entry).Elem()
-	switch {
-	case value.Kind == yaml.MappingNode:
-		readParts(into, path, value, at)
-	case !isNull(value): // null: every part is commented out
-		at.fault(value, path, "is not a section", "keys under it: "+strings.Join(partNames(fieldsOf(into.Type())), ", "))
-	}
-	if len(at.faults) == before {
-		e.check(&entry, path, at)
-	}
-	return entry
 }
 
 func joinParts(parts []line, write func(line) string) string {
@@ -180,18 +185,19 @@ func (m mapping[V]) kind() nested {
 		legal += " with " + m.all + " of " + m.value.allowed()
 	}
 	return nested{
-		shape: yaml.MappingNode, wrong: "has no entries of the form " + m.form,
-		max: m.max, legal: fmt.Sprintf("%s, at most %d, or %s", legal, m.max, none),
-		read: func(into reflect.Value, node *yaml.Node, at *outline) {
+		wrong: "has no entries of the form " + m.form,
+		max:   m.max, legal: fmt.Sprintf("%s, at most %d, or %s", legal, m.max, none),
+		read: func(into reflect.Value, n strictyaml.Node, at places) {
 			all := map[string]V{}
-			at.entries(node, m.path, m.clean, m.legal, func(path, name string, value *yaml.Node) {
-				at.places[entryPath(at.key, name)] = at.places[path]
-				var v V
-				if what := storeNode(value, m.value, &v); what != "" {
-					at.faultAt(path, what, m.value.allowed())
+			for name, value := range at.pairs(n, m.path) {
+				at[entryPath(n.Key, name)] = value.Line
+				if err := m.clean(name); err != nil {
+					value.Fault("", err.Error(), m.legal)
 				}
+				var v V
+				store(m.value, &v, value, at)
 				all[name] = v
-			})
+			}
 			into.Set(reflect.ValueOf(all))
 		},
 		lines: func(value reflect.Value) (lines []line) {
@@ -210,27 +216,23 @@ func (m mapping[V]) kind() nested {
 const listItem = "- "
 
 // sequence is the kind of fields that are lists of structs: at most so many, each of one
-// form. check says what is wrong with one whose parts are right.
-func sequence[T any](form string, most int, check func(item *T) (what string)) nested {
+// form.
+func sequence[T any](form string, most int) nested {
 	legal := fmt.Sprintf("[%s, ...], at most %d, or %s", form, most, none)
 	return nested{
-		of: reflect.TypeFor[T](), shape: yaml.SequenceNode, wrong: "is no list", max: most, legal: legal,
-		read: func(into reflect.Value, node *yaml.Node, at *outline) {
-			all := make([]T, len(node.Content))
-			for i, item := range node.Content {
-				path, before := fmt.Sprintf("%s[%d]", at.key, i), len(at.faults)
-				item = resolve(item)
-				at.places[path] = at.originOf(item)
-				if item.Kind != yaml.MappingNode {
-					at.fault(item, path, "is not of the form "+form, legal)
-					continue
+		of: reflect.TypeFor[T](), list: true, wrong: "is no list", max: most, legal: legal,
+		read: func(into reflect.Value, n strictyaml.Node, at places) {
+			for i, item := range n.Items() {
+				item.Key = entryPath(n.Key, strconv.Itoa(i))
+				at[item.Key] = item.Line
+				value := reflect.New(into.Type().Elem()).Elem()
+				if item.IsMap() {
+					readParts(value, item, at)
+				} else {
+					item.Fault("", "is not of the form "+form, legal)
 				}
-				readParts(reflect.ValueOf(&all[i]).Elem(), path, item, at)
-				if what := check(&all[i]); what != "" && len(at.faults) == before {
-					at.fault(item, path, what, legal)
-				}
+				into.Set(reflect.Append(into, value))
 			}
-			into.Set(reflect.ValueOf(all))
 		},
 		lines: func(value reflect.Value) (lines []line) {
 			for i := range value.Len() {
@@ -243,16 +245,57 @@ func sequence[T any](form string, most int, check func(item *T) (what string)) n
 }
 
 // readParts fills a struct from a mapping.
-func readParts(into reflect.Value, path string, node *yaml.Node, at *outline) {
+func readParts(into reflect.Value, n strictyaml.Node, at places) {
 	parts := fieldsOf(into.Type())
-	at.pairs(node, func(part string) string { return path + "." + part }, func(path, name string, key, value *yaml.Node) {
+	for name, value := range at.pairs(n, partPath) {
 		i := slices.IndexFunc(parts, func(p field) bool { return p.name == name })
-		if i < 0 {
-			at.unknownPart(path, name, partNames(parts))
-		} else if what := storeNode(value, parts[i].kind, parts[i].of(into)); what != "" {
-			at.fault(key, path, what, parts[i].kind.allowed())
+		switch now, hint := whereMoved(value.Key), didYouMean("", name, partNames(parts)); {
+		case i >= 0:
+			store(parts[i].kind, parts[i].of(into), value, at)
+		case now != "":
+			value.Fault("", now, "")
+		case hint != "":
+			value.Fault("", "unknown key"+hint, "")
+		default:
+			value.Fault("", "unknown key", strings.Join(partNames(parts), ", "))
 		}
-	})
+	}
+}
+
+// store puts what a node holds in a field, or tells it what is wrong.
+func store(k kind, field any, n strictyaml.Node, at places) {
+	if parts, has := k.(structure); has {
+		parts.setNode(field, n, at)
+		return
+	}
+	var err error
+	items, takesItems := k.(itemized)
+	switch {
+	case !n.Given():
+		err = errors.New("has no value")
+	case n.Alone():
+		err = k.set(field, n.Value())
+	case n.IsMap():
+		err = errors.New("is a section, not a value")
+	case !takesItems:
+		err = errors.New("is a list, not one value")
+	default:
+		err = storeItems(items, field, n)
+	}
+	if err != nil {
+		n.Fault("", err.Error(), k.allowed())
+	}
+}
+
+func storeItems(k itemized, field any, n strictyaml.Node) error {
+	texts := []string{}
+	for _, item := range n.Items() {
+		if !item.Alone() {
+			return errors.New("has an item that is not plain text")
+		}
+		texts = append(texts, item.Value())
+	}
+	return k.setItems(field, texts)
 }
 
 func partNames(parts []field) (names []string) {
@@ -292,4 +335,26 @@ func joinYAML(items []string) string {
 		texts[i] = yamlText(item)
 	}
 	return strings.Join(texts, ", ")
+}
+
+// yamlText writes text so that it can stand anywhere in a file, also within
+// braces.
+func yamlText(text string) string {
+	for i, r := range []byte(text) {
+		plain := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '/' || r == '_'
+		if !plain && (i == 0 || !strings.ContainsRune(".-*", rune(r))) {
+			return quoteYAML(text)
+		}
+	}
+	switch strings.ToLower(text) {
+	case "", "null":
+		return quoteYAML(text)
+	}
+	return text
+}
+
+// quoteYAML writes text in double quotes. Names and values are printable ASCII
+// once they are accepted, so that only two characters need an escape.
+func quoteYAML(text string) string {
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(text) + `"`
 }

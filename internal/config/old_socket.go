@@ -28,15 +28,12 @@ func LoadOldSocket(name string, readFile func(string) ([]byte, error)) (OldSocke
 		what := fmt.Sprintf("cannot read %s: %s", quote(name), cause(err))
 		return OldSocket{}, Faults{{Origin: Origin{Flag: ConfigFlag}, What: what, Allowed: "a readable YAML file"}}
 	}
-	settings, faults := parseTable(name, content, oldSocketKeys())
+	settings, root := parseTable(name, content, oldSocketKeys())
 	old := OldSocket{Flags: map[string]string{}}
 	texts := map[string]string{}
 	for _, s := range settings {
 		field := s.key.field(nil)
-		if err := s.value.store(s.key.kind, field); err != nil {
-			faults = append(faults, Fault{s.origin, s.key.Name, err.Error(), s.key.Allowed()})
-			continue
-		}
+		store(s.key.kind, field, s.value, places{})
 		text := s.key.kind.show(field)
 		texts[s.key.Name] = text
 		switch {
@@ -46,6 +43,7 @@ func LoadOldSocket(name string, readFile func(string) ([]byte, error)) (OldSocke
 			old.Flags[s.key.Flag] = text
 		}
 	}
+	faults := faultsIn(root, Origin{File: name})
 	if len(faults) == 0 {
 		faults = oldRedis(settings)
 	}

@@ -1,7 +1,6 @@
 package config
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 )
@@ -35,6 +34,14 @@ func (o Origin) String() string {
 		return o.File
 	}
 	return "default"
+}
+
+// on is the origin on a line of the file, if it is one.
+func (o Origin) on(line int) Origin {
+	if o.File != "" {
+		o.Line = line
+	}
+	return o
 }
 
 // Fault is one thing that is wrong with the configuration.
@@ -87,13 +94,4 @@ func quote(text string) string {
 }
 
 // Lines is what is wrong with a configuration or a command line, one line each.
-func Lines(err error) (lines []string) {
-	faults, ok := errors.AsType[Faults](err)
-	if !ok {
-		return strings.Split(err.Error(), "\n")
-	}
-	for _, fault := range faults {
-		lines = append(lines, fault.Error())
-	}
-	return lines
-}
+func Lines(err error) []string { return strings.Split(err.Error(), "\n") }

@@ -57,12 +57,11 @@ func (c *Config) filledTexts() []filled {
 
 // placeholdersFit refuses what a unix socket does not have (R19), and what is
 // nearly a placeholder: workers would be told to listen on {prot}.
-func (c *Config) placeholdersFit() Faults {
-	var faults Faults
+func (c *Config) placeholdersFit() (faults Faults) {
 	for _, f := range c.filledTexts() {
 		for _, word := range forms["placeholder"].FindAllString(f.text, -1) {
-			if fault := c.placeholderFault(f, word); fault != nil {
-				faults = append(faults, *fault)
+			if found := c.placeholderFaults(f, word); found != nil {
+				faults = append(faults, found...)
 				break // one line per text
 			}
 		}
@@ -88,17 +87,16 @@ func (c *Config) CommandFits(command []string) error {
 	return nil
 }
 
-func (c *Config) placeholderFault(f filled, word string) *Fault {
-	if strings.HasPrefix(word, "$") {
-		return nil
-	}
-	if known := nearlyPlaceholder(strings.Trim(word, "{} \t")); known != "" && word != "{"+known+"}" {
+func (c *Config) placeholderFaults(f filled, word string) Faults {
+	known := nearlyPlaceholder(strings.Trim(word, "{} \t"))
+	switch {
+	case strings.HasPrefix(word, "$"):
+	case known != "" && word != "{"+known+"}":
 		what := fmt.Sprintf("%s%s is no placeholder; did you mean {%s}?", word, f.place(" in "), known)
-		return &Fault{f.origin, f.key, what, "{" + strings.Join(Placeholders(), "}, {") + "}"}
-	}
-	if c.Workers.Transport == "unix" && (word == "{port}" || word == "{host}") {
+		return Faults{{f.origin, f.key, what, "{" + strings.Join(Placeholders(), "}, {") + "}"}}
+	case c.Workers.Transport == "unix" && (word == "{port}" || word == "{host}"):
 		what := fmt.Sprintf("a unix socket has no %s, which %s%s asks for", word, f.key, f.place(", "))
-		return c.faultAt("workers.transport", what, "{addr} in its place, or transport tcp")
+		return Faults{c.faultAt("workers.transport", what, "{addr} in its place, or transport tcp")}
 	}
 	return nil
 }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/cabrank/cabrank/internal/rank"
 	"github.com/cabrank/cabrank/internal/relay"
 )
 
@@ -17,50 +16,30 @@ func (c *Config) allSlots() (count int, reason string, known bool) {
 	return endpoints * each, fmt.Sprintf("%s %d x workers.slots %d", key, endpoints, each), known
 }
 
-func (c *Config) streamSlotsFit() *Fault {
-	all, reason, known := c.allSlots()
-	if !known || c.StreamSlots <= all {
-		return nil
-	}
-	what := fmt.Sprintf("%d is more than all slots, %d (%s)", c.StreamSlots, all, reason)
-	return c.faultAt("stream_slots", what, fmt.Sprintf("1 to %d, or %s", all, automatic))
-}
-
-// reservesFit sees to it that calls in no lane can be served.
-func (c *Config) reservesFit() Faults {
+// slotRules see to it that there are the slots that streams and lanes may have, and some for
+// calls in no lane.
+func (c *Config) slotRules() []rule {
 	all, reason, known := c.allSlots()
 	if !known {
 		return nil
 	}
-	var faults Faults
+	rules := []rule{{
+		c.StreamSlots > all, "stream_slots",
+		fmt.Sprintf("%d is more than all slots, %d (%s)", c.StreamSlots, all, reason), fmt.Sprintf("1 to %d, or %s", all, automatic),
+	}}
 	sum := 0
 	for _, lane := range c.Lanes {
-		if lane.Reserve > 0 && sum+lane.Reserve >= all {
-			what := fmt.Sprintf("%d leaves no slot for other calls: lanes reserve %d of %d (%s)", lane.Reserve, sum+lane.Reserve, all, reason)
-			faults = append(faults, *c.faultAt(entryPath("lanes", lane.Name)+".reserve", what, fmt.Sprintf("0 to %d", max(0, all-1-sum))))
-			continue
+		tooMuch := lane.Reserve > 0 && sum+lane.Reserve >= all
+		rules = append(rules, rule{
+			tooMuch, entryPath("lanes", lane.Name) + ".reserve",
+			fmt.Sprintf("%d leaves no slot for other calls: lanes reserve %d of %d (%s)", lane.Reserve, sum+lane.Reserve, all, reason),
+			fmt.Sprintf("0 to %d", max(0, all-1-sum)),
+		})
+		if !tooMuch {
+			sum += lane.Reserve
 		}
-		sum += lane.Reserve
 	}
-	return faults
-}
-
-// losersCanStop refuses hedges whose slower attempt would run to its end: each
-// would take two slots for the time of one.
-func (c *Config) losersCanStop() Faults {
-	var faults Faults
-	for _, rule := range c.Methods {
-		policy, key := rule.OnCancel, entryPath("methods", rule.Pattern)+".on_cancel"
-		if policy == 0 {
-			policy, key = c.OnCancel, "on_cancel"
-		}
-		if !rule.Hedged() || policy != rank.Finish {
-			continue
-		}
-		what := fmt.Sprintf("%s needs its slower attempt cancelled, which %s: finish forbids (%s)", showHedge(rule.HedgeAfter), key, c.origins[key])
-		faults = append(faults, *c.faultAt(entryPath("methods", rule.Pattern)+".hedge_after", what, "none, or on_cancel: hold or free beside it"))
-	}
-	return faults
+	return rules
 }
 
 // withoutEffect warns of settings that someone wrote and that other settings

@@ -1,30 +1,34 @@
 package config
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
+
+// rule is what holds between values that are right alone.
+type rule struct {
+	broken    bool
+	key, what string // at which it is told, and how
+	allowed   string
+}
 
 // contradictions looks for values that are right alone and wrong together.
 func (c *Config) contradictions() Faults {
 	faults := c.placeholdersFit()
-	for _, rule := range []func() *Fault{
-		c.upstreamsDiffer, c.enoughWorkers, c.surgeFits,
-		c.streamSlotsFit, c.cookieHasOrigins, c.pushIsGuarded, c.clientsFit,
-	} {
-		if fault := rule(); fault != nil {
-			faults = append(faults, *fault)
+	rules := slices.Concat(c.workerRules(), c.slotRules(), c.authRules(), c.tlsRules())
+	for _, r := range c.Methods {
+		rules = append(rules, c.methodRules(r)...)
+	}
+	for _, r := range rules {
+		if r.broken {
+			faults = append(faults, c.faultAt(r.key, r.what, r.allowed))
 		}
 	}
-	faults = append(faults, c.reservesFit()...)
-	faults = append(faults, c.losersCanStop()...)
-	faults = append(faults, c.tidyCallers()...)
-	faults = append(faults, c.sharedPorts()...)
-	if c.RunsWorkers() {
-		faults = append(faults, c.workerPorts()...)
-	}
-	return faults
+	return slices.Concat(faults, c.methodsOfLanes(), c.tidyCallers(), c.sharedPorts(), c.workerPorts())
 }
 
-func (c *Config) faultAt(key, what, allowed string) *Fault {
-	return &Fault{Origin: c.origins[key], Key: key, What: what, Allowed: allowed}
+func (c *Config) faultAt(key, what, allowed string) Fault {
+	return Fault{Origin: c.origins[key], Key: key, What: what, Allowed: allowed}
 }
 
 // listener is one of cabrank's own listeners.
@@ -58,7 +62,7 @@ func (c *Config) sharedPorts() Faults {
 				continue
 			}
 			what := fmt.Sprintf("%d is also %s (%s)", l.port, other.key, c.origins[other.key])
-			faults = append(faults, *c.faultAt(l.key, what, "a port of its own, or 0"))
+			faults = append(faults, c.faultAt(l.key, what, "a port of its own, or 0"))
 		}
 	}
 	return faults

@@ -61,7 +61,7 @@ func (f field) flag(of func(*Config) any) Key {
 func LoadSocket(given map[string]string, sources Sources) (*Config, error) {
 	environ := parseEnviron(sources.Environ)
 	config := &Config{origins: map[string]Origin{}}
-	config.setDefaults(ownKeys(), sources.machine())
+	config.setDefaults(ownKeys(), sources)
 	config.Workers.MinReady = 0 // of none
 	keys := sectionKeys(socketSection)
 	for _, key := range Keys() {
@@ -72,15 +72,10 @@ func LoadSocket(given map[string]string, sources Sources) (*Config, error) {
 	faults := config.apply(variableSettings(keys, environ))
 	for _, key := range SocketFlags() {
 		if argument, isGiven := given[key.Flag]; isGiven {
-			faults = append(faults, config.apply([]setting{key.given(argument)})...)
+			faults = append(faults, config.apply([]setting{key.written(argument, Origin{Flag: key.Flag})})...)
 		} else if key.Env == "" {
 			_ = key.kind.set(key.field(config), key.Default) // one that fits
 		}
-	}
-	if len(faults) == 0 {
-		at := &outline{key: "auth", places: config.origins}
-		checkAuth(&config.Auth, nil, at)
-		faults = at.faults
 	}
 	if len(faults) == 0 {
 		faults = config.contradictions()
@@ -111,19 +106,6 @@ func (c *Config) socketsOff() (idle []idleSetting) {
 	}
 	idle = append(idle, idleSetting{len(c.Socket.Paths) == 0 && !c.Auth.AllDoors(), "auth", "there are no sockets, socket.path is none", "socket.path"})
 	return idle
-}
-
-// pushIsGuarded sees to it that nobody from elsewhere can publish without a token.
-func (c *Config) pushIsGuarded() *Fault {
-	if c.Socket.Push == off || c.Socket.PushToken != "" {
-		return nil
-	}
-	host, _, _ := splitHostPort(c.Socket.Push) // cleanPush has let it through
-	if isOwnHost(host) {
-		return nil
-	}
-	return c.faultAt("socket.push", c.Socket.Push+" can be reached from elsewhere, and there is no socket.push_token",
-		"an address such as 127.0.0.1:9001, or a token beside it")
 }
 
 func isOwnHost(host string) bool {

@@ -1,12 +1,9 @@
 package config
 
 import (
+	"fmt"
 	"slices"
 	"strings"
-
-	"go.yaml.in/yaml/v3"
-
-	"github.com/cabrank/cabrank/internal/certs"
 )
 
 const (
@@ -20,45 +17,27 @@ const (
 	allowClear  = "allow"
 )
 
-func checkClients(c *certs.Clients, node *yaml.Node, at *outline) {
-	if c.CA == "" {
-		at.fault(node, at.key, "has no ca", "ca: the file of who signs callers' certificates")
-	}
-}
-
-func checkPeers(p *certs.Peer, node *yaml.Node, at *outline) {
-	if (p.Cert == "") != (p.Key == "") {
-		at.fault(node, at.key, "has one of cert and key", "both or none")
-	}
-}
-
 // SecureUpstreams reports whether any upstream speaks TLS.
 func (c *Config) SecureUpstreams() bool {
 	return slices.ContainsFunc(c.Upstreams, func(upstream string) bool { return strings.HasPrefix(upstream, tlsMark) })
 }
 
-// clientsFit sees to it that who has to show a certificate cannot come without TLS.
-func (c *Config) clientsFit() *Fault {
-	switch {
-	case c.TLSClient.CA == "":
-		return nil
-	case len(c.TLS) == 0:
-		return c.faultAt("tls_client", "asks callers for certificates, and the port serves no TLS", "with tls")
-	case c.TLSClient.Required && c.ServesClear():
-		return c.faultAt("tls_clear", "lets callers in without the certificate that tls_client requires", refuseClear)
+// tlsRules see to it that certificates are whole, and that who has to show one cannot come
+// without TLS.
+func (c *Config) tlsRules() []rule {
+	clients, peer := c.TLSClient, c.UpstreamTLS
+	asks := clients.CA != ""
+	rules := []rule{
+		{!asks && (clients.Required || len(clients.Names) > 0), "tls_client", "has no ca", "ca: the file of who signs callers' certificates"},
+		{asks && len(c.TLS) == 0, "tls_client", "asks callers for certificates, and the port serves no TLS", "with tls"},
+		{asks && clients.Required && len(c.TLS) > 0 && c.ServesClear(), "tls_clear", "lets callers in without the certificate that tls_client requires", refuseClear},
+		{(peer.Cert == "") != (peer.Key == ""), "upstream_tls", "has one of cert and key", "both or none"},
 	}
-	return nil
+	for i, pair := range c.TLS {
+		rules = append(rules, rule{pair.Cert == "" || pair.Key == "", fmt.Sprintf("tls[%d]", i), "has no cert, or no key", "both"})
+	}
+	return rules
 }
 
 // ServesClear reports whether callers without TLS are served.
 func (c *Config) ServesClear() bool { return len(c.TLS) == 0 || c.TLSClear == allowClear }
-
-// keyPairs are the certificates of the port.
-func keyPairs() nested {
-	return sequence("{cert: FILE, key: FILE}", maxKeyPairs, func(p *certs.Pair) (what string) {
-		if p.Cert == "" || p.Key == "" {
-			what = "has no cert, or no key"
-		}
-		return what
-	})
-}

@@ -81,7 +81,7 @@ func makeTable() (keys []Key) {
 			key.Env = variableOf(key.Name)
 		}
 		if key.Name == "workers.count" {
-			key.measured = func(m machine) int { return min(m.cpus, maxPortSpan-1) } // one is for the spare of a roll
+			key.measured = func(cpus, _ int) int { return min(cpus, maxPortSpan-1) } // one is for the spare of a roll
 		}
 		keys = append(keys, key)
 	}

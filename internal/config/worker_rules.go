@@ -31,40 +31,31 @@ func (c *Config) endpoints(workers int) (count int, key string, known bool) {
 	return workers + len(c.Upstreams), "workers.count", known
 }
 
-func (c *Config) upstreamsDiffer() *Fault {
-	seen := map[string]bool{}
-	for _, upstream := range c.Upstreams {
-		if seen[upstream] {
-			return c.faultAt("upstreams", quote(upstream)+" is there twice", "each once")
+// workerRules see to it that upstreams are named once, that enough can be ready, and that a
+// roll can begin: either with one worker more, or with one less.
+func (c *Config) workerRules() (rules []rule) {
+	w, least := c.Workers, c.Workers.Count.Least()
+	for i, upstream := range c.Upstreams {
+		if slices.Contains(c.Upstreams[:i], upstream) {
+			rules = append(rules, rule{true, "upstreams", quote(upstream) + " is there twice", "each once"})
+			break
 		}
-		seen[upstream] = true
 	}
-	return nil
-}
-
-func (c *Config) enoughWorkers() *Fault {
-	endpoints, key, known := c.endpoints(c.Workers.Count.Least())
-	if !known || c.Workers.MinReady <= endpoints {
-		return nil
-	}
+	endpoints, key, known := c.endpoints(least)
 	others := ""
 	if key != "upstreams" && len(c.Upstreams) > 0 {
 		others = " with the upstreams"
 	}
-	what := fmt.Sprintf("%d can never be ready: %s gives %d%s (%s)", c.Workers.MinReady, key, endpoints, others, c.origins[key])
-	return c.faultAt("workers.min_ready", what, fmt.Sprintf("1 to %d", endpoints))
-}
-
-// surgeFits sees to it that a roll can begin: either with one worker more, or
-// with one less.
-func (c *Config) surgeFits() *Fault {
-	least := c.Workers.Count.Least()
-	if !c.RunsWorkers() || c.Workers.MaxSurge > 0 || c.Workers.MinReady < least {
-		return nil
-	}
-	what := fmt.Sprintf("0 lets no roll begin: workers.min_ready %d (%s) is all of workers.count %d",
-		c.Workers.MinReady, c.origins["workers.min_ready"], least)
-	return c.faultAt("workers.max_surge", what, fmt.Sprintf("1 to %d, or less min_ready", maxWorkers))
+	return append(rules, rule{
+		known && w.MinReady > endpoints, "workers.min_ready",
+		fmt.Sprintf("%d can never be ready: %s gives %d%s (%s)", w.MinReady, key, endpoints, others, c.origins[key]), fmt.Sprintf("1 to %d", endpoints),
+	}, rule{
+		c.RunsWorkers() && w.MaxSurge == 0 && w.MinReady >= least, "workers.max_surge",
+		fmt.Sprintf("0 lets no roll begin: workers.min_ready %d (%s) is all of workers.count %d", w.MinReady, c.origins["workers.min_ready"], least),
+		fmt.Sprintf("1 to %d, or less min_ready", maxWorkers),
+	}, rule{
+		c.WarmUp.Method == "" && len(c.WarmUp.Message) > 0, "warm_up", "has a message for no method", "a method beside it",
+	})
 }
 
 // workersWithoutEffect are the settings of workers, and of names, that others
@@ -98,27 +89,30 @@ func isForWorkers(key Key) bool {
 // calls (tcp only), the same plus 100 for their metrics pages. The spares of a
 // roll have ports, too.
 func (c *Config) workerPorts() Faults {
+	if !c.RunsWorkers() {
+		return nil
+	}
 	most := c.Workers.Count.Most()
 	first, count := c.Workers.StartPort, most+c.Workers.MaxSurge
 	highest := first + workerMetricsOffset + count - 1
 	if highest > maxPort {
 		what := fmt.Sprintf("%d leaves no room for %s: the last metrics port would be %d", first, c.places(most), highest)
 		allowed := fmt.Sprintf("1 to %d", maxPort-workerMetricsOffset-count+1)
-		return Faults{*c.faultAt("workers.start_port", what, allowed)}
+		return Faults{c.faultAt("workers.start_port", what, allowed)}
 	}
 	tcp := c.Workers.Transport == "tcp"
 	if tcp && count > maxPortSpan {
 		what := fmt.Sprintf("%s on tcp run into their own metrics ports, %d above", c.places(most), workerMetricsOffset)
 		if c.Workers.MaxSurge >= maxPortSpan { // no number of workers would fit
-			return Faults{*c.faultAt("workers.max_surge", what, fmt.Sprintf("0 to %d, or workers.transport unix", maxPortSpan-1))}
+			return Faults{c.faultAt("workers.max_surge", what, fmt.Sprintf("0 to %d, or workers.transport unix", maxPortSpan-1))}
 		}
-		return Faults{*c.faultAt("workers.count", what, fmt.Sprintf("1 to %d, or workers.transport unix", maxPortSpan-c.Workers.MaxSurge))}
+		return Faults{c.faultAt("workers.count", what, fmt.Sprintf("1 to %d, or workers.transport unix", maxPortSpan-c.Workers.MaxSurge))}
 	}
 	var faults Faults
 	for _, l := range c.listeners() {
 		if use := portUse(l.port, first, count, tcp); use != "" {
 			what := fmt.Sprintf("%d is among the workers' %s (workers.start_port %d, %s)", l.port, use, first, c.origins["workers.start_port"])
-			faults = append(faults, *c.faultAt(l.key, what, "a port outside them"))
+			faults = append(faults, c.faultAt(l.key, what, "a port outside them"))
 		}
 	}
 	return faults

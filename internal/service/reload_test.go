@@ -117,8 +117,8 @@ func TestReloadNamesWhatHasChanged(t *testing.T) {
 func TestReloadRefusesWhatIsWrong(t *testing.T) {
 	const start = "upstreams: [127.0.0.1:1]\nslots: 2\n"
 	r := newReloadable(t, start)
-	r.refused("queue.length: x\nlog.level: debug\nqueue.lengt: 2\n", "cabrank.yml:3: queue.lengt: unknown key; did you mean queue.length?",
-		`cabrank.yml:1: queue.length: "x" is not a number; allowed: 0 to 1000000`)
+	r.refused("queue.length: x\nlog.level: debug\nqueue.lengt: 2\n", `cabrank.yml:1: queue.length: "x" is not a number; allowed: 0 to 1000000`,
+		"cabrank.yml:3: queue.lengt: unknown key; did you mean queue.length?")
 	r.refused("", "cabrank.yml: was read at the start and is not there any more; allowed: the file, which may be empty")
 	r.refused("upstreams: [127.0.0.1:1]\nslots: 50\nstream_slots: 20\n",
 		"cabrank.yml:3: stream_slots: 20 is more than all slots, 2 (upstreams 1 x workers.slots 2), unless cabrank is upgraded; allowed: 1 to 2, or auto")

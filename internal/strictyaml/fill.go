@@ -97,7 +97,7 @@ func (n Node) keys(v reflect.Value, tag reflect.StructTag, all []field) {
 		}
 		v.Set(reflect.MakeMap(v.Type()))
 	}
-	for name, value := range n.pairs() {
+	for name, value := range n.Pairs() {
 		if v.Kind() == reflect.Map {
 			value.Key = n.Key + "[" + strings.TrimPrefix(value.Key, n.Key+".") + "]"
 		}
@@ -149,12 +149,9 @@ func names(all []field) (sorted []string) {
 
 // list fills a slice; one value is a list of one.
 func (n Node) list(v reflect.Value, tag reflect.StructTag) {
-	var items []Node
+	items := n.Items()
 	switch split := tag.Get("split"); {
-	case n.yaml.Kind == yaml.SequenceNode:
-		for i, item := range n.yaml.Content {
-			items = append(items, n.at(item, fmt.Sprintf("%s[%d]", n.Key, i+1), item.Line))
-		}
+	case items != nil:
 	case !n.Alone() || split == "":
 		items = []Node{n}
 	default:

@@ -7,6 +7,7 @@ import (
 	"io"
 	"iter"
 	"reflect"
+	"slices"
 	"sort"
 	"strings"
 
@@ -37,7 +38,7 @@ type Node struct {
 func Read(name string, text []byte) Node {
 	n := Node{file: &file{name: name}}
 	if len(text) > mostBytes {
-		n.Fault("", fmt.Sprintf("has %d bytes", len(text)), fmt.Sprintf("at most %d", mostBytes))
+		n.Fault("", fmt.Sprintf("has more than %d bytes", mostBytes), fmt.Sprintf("at most %d", mostBytes))
 		return n
 	}
 	decoder := yaml.NewDecoder(bytes.NewReader(text))
@@ -52,17 +53,54 @@ func Read(name string, text []byte) Node {
 	switch {
 	case err == nil:
 		n.Line = second.Line
-		n.Fault("", "a second YAML document begins here", "one in a file")
+		n.Fault("", "a second YAML document begins here", "one document per file")
 	case errors.Is(err, io.EOF):
 		return n.at(first.Content[0], "", 0)
-	default: // the line is in the text, or is not known
-		what := strings.TrimPrefix(err.Error(), "yaml: ")
-		if _, err := fmt.Sscanf(what, "line %d:", &n.Line); err == nil {
-			_, what, _ = strings.Cut(what, ": ")
-		}
-		n.Fault("", "is not valid YAML, here or above: "+what, "key: value, and spaces before keys of a section")
+	default:
+		var what string
+		what, n.Line = syntax(err, string(text))
+		n.Fault("", "is not valid YAML, here or below: "+what, "key: value, keys of one section indented alike, with spaces")
 	}
 	return Node{file: n.file}
+}
+
+// syntax returns what the parser has found in a text, on one line, and the line of the text
+// on which it, or the block around it, begins; 0 if it does not tell. An alias, which it
+// would repeat, may be a password that begins with a star.
+func syntax(err error, text string) (what string, line int) {
+	what = strings.TrimPrefix(err.Error(), "yaml: ")
+	if _, err := fmt.Sscanf(what, "line %d:", &line); err == nil {
+		_, what, _ = strings.Cut(what, ": ")
+	}
+	noToken := strings.Contains(what, "cannot start any token")
+	switch tab := tabBefore(text, line); {
+	case strings.Contains(what, "anchor '"):
+		what = "an alias to nothing that comes before; text that begins with * needs quotes"
+	case tab > 0 && (noToken || strings.Contains(what, "tab character")):
+		return "a line begins with a tab", tab
+	case noToken:
+		what = "text that begins with @, % or ` needs quotes"
+	}
+	return strings.Join(strings.Fields(what), " "), line
+}
+
+// tabBefore returns the first line, from one on, that has a tab before its text; 0 if
+// none has.
+func tabBefore(text string, from int) int {
+	number := 0
+	for line := range strings.Lines(text) {
+		number++
+		trimmed := strings.TrimLeft(line, " \t")
+		if number >= from && strings.TrimSpace(trimmed) != "" && strings.Contains(line[:len(line)-len(trimmed)], "\t") {
+			return number
+		}
+	}
+	return 0
+}
+
+// Text returns a value that no file has.
+func Text(text string) Node {
+	return Node{file: &file{}, yaml: &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: text}}
 }
 
 func (n Node) at(value *yaml.Node, key string, line int) Node {
@@ -106,9 +144,32 @@ func (n Node) Given() bool { return n.yaml != nil && n.yaml.ShortTag() != "!!nul
 // Alone reports whether there is one text, without keys.
 func (n Node) Alone() bool { return n.Given() && n.yaml.Kind == yaml.ScalarNode }
 
+// Value returns the text of a value without keys.
+func (n Node) Value() string { return n.yaml.Value }
+
+// IsMap reports whether the value has keys.
+func (n Node) IsMap() bool { return n.Given() && n.yaml.Kind == yaml.MappingNode }
+
+// Anchored reports whether the value, or one in it, is kept for aliases.
+func (n Node) Anchored() bool {
+	return n.yaml.Anchor != "" || slices.ContainsFunc(n.yaml.Content, func(inner *yaml.Node) bool { return inner.Anchor != "" })
+}
+
+// Items returns the entries of a list; nil if the value is none.
+func (n Node) Items() []Node {
+	if n.yaml == nil || n.yaml.Kind != yaml.SequenceNode {
+		return nil
+	}
+	items := make([]Node, len(n.yaml.Content))
+	for i, item := range n.yaml.Content {
+		items[i] = n.at(item, fmt.Sprintf("%s[%d]", n.Key, i+1), item.Line)
+	}
+	return items
+}
+
 // Get returns the value of a key as it stands in the file.
 func (n Node) Get(key string) Node {
-	for name, value := range n.pairs() {
+	for name, value := range n.Pairs() {
 		if name == key {
 			return value
 		}
@@ -116,8 +177,8 @@ func (n Node) Get(key string) Node {
 	return Node{file: n.file}
 }
 
-// pairs goes over the keys of a mapping. A key that is no text has no name.
-func (n Node) pairs() iter.Seq2[string, Node] {
+// Pairs goes over the keys of a mapping. A key that is no text has no name.
+func (n Node) Pairs() iter.Seq2[string, Node] {
 	return func(yield func(string, Node) bool) {
 		for i := 0; n.yaml != nil && n.yaml.Kind == yaml.MappingNode && i < len(n.yaml.Content); i += 2 {
 			line, name := n.yaml.Content[i].Line, n.at(n.yaml.Content[i], "", 0).yaml.Value

@@ -193,7 +193,7 @@ func TestFaults(t *testing.T) {
 		{"kind: cabrank", "kind: dns", `arms[2].front.policy: the front dns has no policies to choose from`},
 		{"  slots: 5", "  slots: 0", `full: refuse is for workers with slots; give slots`},
 		{`metadata: ["a: b"]`, "metadata: [{a: b}]", `x.yml:10: metadata[1]: is a list or has keys; allowed: text`},
-		{"seed: 7", "seed: 7\n\tx: 1", `x.yml:12: is not valid YAML, here or above`},
+		{"seed: 7", "seed: 7\n\tx: 1", `x.yml:13: is not valid YAML, here or below: a line begins with a tab`},
 	} {
 		text := strings.Replace(good, c.old, c.other, 1)
 		if text == good {
