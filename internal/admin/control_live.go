@@ -51,11 +51,11 @@ type LiveWorker struct {
 
 // LiveMethod is what is counted of one method.
 type LiveMethod struct {
-	Method  string  `json:"method"`
-	Calls   uint64  `json:"calls"`
-	Failed  uint64  `json:"failed"`  // with another code than OK
-	Endless uint64  `json:"endless"` // without a deadline
-	Seconds float64 `json:"seconds"` // of all of them together
+	Method     string  `json:"method"`
+	Calls      uint64  `json:"calls"`
+	Failed     uint64  `json:"failed"`      // with another code than OK
+	NoDeadline uint64  `json:"no_deadline"` // without a deadline
+	Seconds    float64 `json:"seconds"`     // of all of them together
 }
 
 // LiveTimes are counts of durations: those up to each bound and above the one before, and behind
@@ -74,7 +74,7 @@ func NewLive(stats relay.Stats, began time.Time) Live {
 		BufferedBytes: stats.Buffered, BufferedLimitBytes: stats.MostBuffered, Workers: []LiveWorker{},
 	}
 	for _, m := range stats.Methods {
-		one := LiveMethod{Method: m.Method, Seconds: m.Seconds.Sum, Endless: m.Endless}
+		one := LiveMethod{Method: m.Method, Seconds: m.Seconds.Sum, NoDeadline: m.NoDeadline}
 		for code, n := range m.Codes {
 			live.Codes[code] += n
 			if one.Calls += n; code != "OK" {

@@ -32,28 +32,28 @@ func connectionPerCall(r *record) *Finding {
 
 // noDeadlines finds calls that may take for ever.
 func noDeadlines(r *record) *Finding {
-	calls, endless, most, method := 0.0, 0.0, 0.0, ""
+	calls, bare, most, method := 0.0, 0.0, 0.0, ""
 	then := make(map[string]admin.LiveMethod)
 	for _, m := range r.first.Methods {
 		then[m.Method] = m
 	}
 	for _, m := range r.last.Methods {
 		was := then[m.Method]
-		n, without := float64(m.Calls-was.Calls), float64(m.Endless-was.Endless)
+		n, without := float64(m.Calls-was.Calls), float64(m.NoDeadline-was.NoDeadline)
 		if !strings.HasPrefix(m.Method, "/") || n == 0 || (m.Seconds-was.Seconds)/n >= streamSeconds {
 			continue
 		}
-		calls, endless = calls+n, endless+without
+		calls, bare = calls+n, bare+without
 		if without > most {
 			most, method = without, m.Method
 		}
 	}
-	if endless < fewCalls || endless < calls/2 {
+	if bare < fewCalls || bare < calls/2 {
 		return nil
 	}
 	return &Finding{
-		Name: "no_deadlines", Level: Notice, Figures: map[string]float64{"without": endless, "calls": calls},
-		Says: fmt.Sprintf("%.0f of %.0f calls have no deadline, most of them of %s: they wait as long as the queue lets them, and run on when nobody waits", endless, calls, method),
+		Name: "no_deadlines", Level: Notice, Figures: map[string]float64{"without": bare, "calls": calls},
+		Says: fmt.Sprintf("%.0f of %.0f calls have no deadline, most of them of %s: they wait as long as the queue lets them, and run on when nobody waits", bare, calls, method),
 		Do:   "a deadline in the callers, or methods[].timeout",
 	}
 }

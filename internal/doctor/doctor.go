@@ -53,7 +53,7 @@ var errFew = errors.New("too few looks: two are needed, of one process")
 func checks() []func(*record) *Finding {
 	return []func(*record) *Finding{
 		crashLoop, noWorker, sickWorker, certificate, files, memory,
-		slotsAbove, slowWorker, tooFew, shortDeadlines,
+		tooManySlots, slowWorker, tooFew, shortDeadlines,
 		pages, connectionPerCall, noDeadlines, noHealth,
 	}
 }

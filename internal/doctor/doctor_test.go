@@ -97,9 +97,9 @@ func TestExamine(t *testing.T) {
 		{"memory", "3891 of 4096 MB", func(l *Look, _ int) { l.Live.Load.MemoryUsed = 3891 << 20 }},
 		{"memory", "60 of at most 64 MB", func(l *Look, _ int) { l.Live.BufferedBytes = 60 << 20 }},
 		{"", "", func(l *Look, _ int) { l.Live.Load.MemoryUsed, l.Live.BufferedBytes = 3<<30, 32<<20 }},
-		{"slots_above", "workers refused 40 of 1000 calls", func(l *Look, i int) { l.Live.Refusals["refused_by_worker"] = uint64(i) }},
+		{"too_many_slots", "workers refused 40 of 1000 calls", func(l *Look, i int) { l.Live.Refusals["refused_by_worker"] = uint64(i) }},
 		{"", "", func(l *Look, i int) { l.Live.Refusals["refused_by_worker"] = uint64(i / 5) }},
-		{"slots_above", "worker-2 has 4.0 calls at a time", func(l *Look, i int) {
+		{"too_many_slots", "worker-2 has 4.0 calls at a time", func(l *Look, i int) {
 			l.Live.Workers[1].InFlight, l.Live.Workers[1].CPUSeconds = 4, float64(i)*.25
 		}},
 		{"", "", func(l *Look, i int) { // several threads
@@ -135,10 +135,10 @@ func TestExamine(t *testing.T) {
 		{"", "", func(l *Look, i int) { l.Live.Accepted = uint64(10 * i) }},  // some of many callers
 		{"", "", func(l *Look, i int) { l.Live.Accepted = uint64(100 * i) }}, // by which nobody calls
 		{"no_deadlines", "1000 of 1000 calls have no deadline, most of them of /a.B/C", func(l *Look, i int) {
-			l.Live.Methods[0].Endless = uint64(25 * i)
+			l.Live.Methods[0].NoDeadline = uint64(25 * i)
 		}},
 		{"", "", func(l *Look, i int) { // streams
-			l.Live.Methods[0].Endless, l.Live.Methods[0].Seconds = uint64(25*i), float64(50*i)
+			l.Live.Methods[0].NoDeadline, l.Live.Methods[0].Seconds = uint64(25*i), float64(50*i)
 		}},
 		{"no_health_service", "worker-1 and 0 others", func(l *Look, _ int) { l.Live.Workers[0].NoHealth = true }},
 	} {

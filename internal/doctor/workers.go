@@ -118,13 +118,13 @@ func sickWorker(r *record) *Finding {
 	return nil
 }
 
-// slotsAbove finds workers that are given more calls at a time than they run: they refuse
+// tooManySlots finds workers that are given more calls at a time than they run: they refuse
 // some, or hold them while another worker could run them.
-func slotsAbove(r *record) *Finding {
+func tooManySlots(r *record) *Finding {
 	refused := r.refused("refused_by_worker", "refusal_passed_on")
 	if refused > fewRefusals && r.share(refused) >= someShare {
 		return &Finding{
-			Name: "slots_above", Level: Warning, Figures: map[string]float64{"refused": refused, "calls": r.calls},
+			Name: "too_many_slots", Level: Warning, Figures: map[string]float64{"refused": refused, "calls": r.calls},
 			Says: fmt.Sprintf("workers refused %.0f of %.0f calls because all their threads were busy: they run fewer calls at a time than they have slots", refused, r.calls),
 			Do:   "workers.slots: at most the threads of one worker",
 		}
@@ -138,7 +138,7 @@ func slotsAbove(r *record) *Finding {
 			continue
 		}
 		return &Finding{
-			Name: "slots_above", Level: Warning, Figures: map[string]float64{"in_flight": busy, "cpu": cpu, "slots": float64(w.Slots)},
+			Name: "too_many_slots", Level: Warning, Figures: map[string]float64{"in_flight": busy, "cpu": cpu, "slots": float64(w.Slots)},
 			Says: fmt.Sprintf("%s has %.1f calls at a time, and they share the time of one CPU: it runs one thread at a time, and the others wait in it, where no other worker can take them", w.Worker, busy),
 			Do:   "workers.slots: 1, or a few if calls wait for databases, and more workers",
 		}

@@ -6,7 +6,7 @@ import "github.com/cabrank/cabrank/internal/rank"
 // method, or else in the lane of its caller's key, or else in none. The code that fills it
 // in has validated it.
 type Lane struct {
-	Methods []string `key:"methods" kind:"methods" default:"none" help:"the methods whose calls are in the lane"`                              // "/package.Service/Method", or "/package.Service/*"; none in two lanes
+	Methods []string `key:"methods" kind:"methods" default:"none" help:"the methods whose calls are in the lane"`                                           // "/package.Service/Method", or "/package.Service/*"; none in two lanes
 	Keys    []string `key:"keys" kind:"callers" default:"none" secret:"yes" help:"the callers whose calls are in the lane, unless a lane has their method"` // as Keys says; none in two lanes
 
 	rank.LaneOptions `key:""`

@@ -180,10 +180,10 @@ func (o *outcomes) stats() map[string]uint64 {
 // methodRecord counts the finished calls of one method on one shard.
 type methodRecord struct {
 	outcomes
-	seconds histogram
-	wait    histogram
-	work    histogram // of the calls that had a slot
-	endless uint64    // calls without a deadline
+	seconds    histogram
+	wait       histogram
+	work       histogram // of the calls that had a slot
+	noDeadline uint64    // calls without a deadline
 }
 
 // statsTable is one shard's share of the counters.
@@ -247,7 +247,7 @@ func (st *shardState) record(c *call, now time.Duration) {
 	m := t.of(c.method)
 	m.count(c)
 	if c.deadline == 0 {
-		m.endless++
+		m.noDeadline++
 	}
 	if c.grpc {
 		c.callerID.outcomes.count(c)
@@ -340,7 +340,7 @@ func (t *statsTable) add(from *statsTable) {
 
 func (m *methodRecord) add(from *methodRecord) {
 	m.outcomes.add(&from.outcomes)
-	m.endless += from.endless
+	m.noDeadline += from.noDeadline
 	m.seconds.add(&from.seconds)
 	m.wait.add(&from.wait)
 	m.work.add(&from.work)
@@ -356,7 +356,7 @@ func (h *histogram) add(from *histogram) {
 func (m *methodRecord) stats(name string) MethodStats {
 	return MethodStats{
 		Method: name, Codes: m.outcomes.stats(),
-		Seconds: m.seconds.stats(), Wait: m.wait.stats(), Work: m.work.stats(), Endless: m.endless,
+		Seconds: m.seconds.stats(), Wait: m.wait.stats(), Work: m.work.stats(), NoDeadline: m.noDeadline,
 	}
 }
 

@@ -13,12 +13,12 @@ type Histogram struct {
 
 // MethodStats counts the finished calls of one method.
 type MethodStats struct {
-	Method  string            // "/package.Service/Method", or "other"
-	Codes   map[string]uint64 // finished calls by gRPC code name ("OK", "UNAVAILABLE"), or by HTTP status ("404") for calls that are not gRPC
-	Seconds Histogram         // from the call's HEADERS to its end
-	Wait    Histogram         // time spent waiting for a slot
-	Work    Histogram         // time with a slot, of calls that had one
-	Endless uint64            // those without a deadline, of their caller or of a rule
+	Method     string            // "/package.Service/Method", or "other"
+	Codes      map[string]uint64 // finished calls by gRPC code name ("OK", "UNAVAILABLE"), or by HTTP status ("404") for calls that are not gRPC
+	Seconds    Histogram         // from the call's HEADERS to its end
+	Wait       Histogram         // time spent waiting for a slot
+	Work       Histogram         // time with a slot, of calls that had one
+	NoDeadline uint64            // those without a deadline, of their caller or of a rule
 }
 
 // Stats is a snapshot of the relay: counters since the process began, and current use.

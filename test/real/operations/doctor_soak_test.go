@@ -103,7 +103,7 @@ func illnesses(t *testing.T) []illness {
 				harness.Dial(t, c.Addr).Connect()
 			}
 		}},
-		{name: "slots_above", flags: []string{"--workers", "1", "--slots", "8"}, worker: node, plant: func(t *testing.T, _ *harness.Cabrank, conn *grpc.ClientConn) {
+		{name: "too_many_slots", flags: []string{"--workers", "1", "--slots", "8"}, worker: node, plant: func(t *testing.T, _ *harness.Cabrank, conn *grpc.ClientConn) {
 			harness.StartLoop(t, 6, func(ctx context.Context) error {
 				ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
 				defer cancel()
