@@ -74,7 +74,7 @@ func TestExamine(t *testing.T) {
 		{"sick_worker", "worker-1 gets no new calls: silent for 9s", func(l *Look, _ int) {
 			l.Status.Workers[0].State, l.Status.Workers[0].Reason = "suspect", "silent for 9s"
 		}},
-		{"sick_worker", "worker-1 gets no new calls: it was replaced because it was silent", func(l *Look, i int) {
+		{"sick_worker", "worker-1 gets no new calls: it was silent, and was replaced", func(l *Look, i int) {
 			l.Status.Workers[0].Restarts = map[string]int{"hung": i}
 		}},
 		{"sick_worker", "10.0.0.7:1 gets no calls: connection refused", func(l *Look, _ int) {
@@ -140,7 +140,7 @@ func TestExamine(t *testing.T) {
 		{"", "", func(l *Look, i int) { // streams
 			l.Live.Methods[0].NoDeadline, l.Live.Methods[0].Seconds = uint64(25*i), float64(50*i)
 		}},
-		{"no_health_service", "worker-1 and 0 others", func(l *Look, _ int) { l.Live.Workers[0].NoHealth = true }},
+		{"no_health_service", "1 of 2 workers have no health service", func(l *Look, _ int) { l.Live.Workers[0].NoHealth = true }},
 	} {
 		found, err := Examine(seen(test.edit))
 		if err != nil {

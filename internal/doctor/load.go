@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"container/heap"
 	"fmt"
 	"math"
@@ -44,7 +45,7 @@ func tooFew(r *record) *Finding {
 		lost = fmt.Sprintf("%.0f of %.0f calls were refused for want of a slot", shed, r.calls)
 	}
 	if decided.Wanted <= now {
-		f.Says = lost + ": " + first(decided.Words, "the load needs more than the workers have") + ", and " + decided.Reason.String() + " allows no more workers"
+		f.Says = lost + ": " + cmp.Or(decided.Words, "the load needs more than the workers have") + ", and " + decided.Reason.String() + " allows no more workers"
 		f.Do = "more CPU or memory for this container, or another one beside it"
 		return f
 	}

@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -64,15 +65,15 @@ func hung(w admin.WorkerStatus) int { return w.Restarts["hung"] }
 // noWorker finds that nobody serves.
 func noWorker(r *record) *Finding {
 	reached := slices.ContainsFunc(r.now.Upstreams, func(u admin.UpstreamStatus) bool { return u.State == "ready" })
-	if r.now.PID == 0 || r.now.Ready > 0 || reached || r.now.State == "stopping" {
+	if r.now.Wanted == 0 && len(r.now.Upstreams) == 0 || r.now.Ready > 0 || reached || r.now.State == "stopping" {
 		return nil
 	}
 	reason := "none has been ready yet"
 	for _, w := range r.now.Workers {
-		reason = first(w.Reason, w.LastExit, reason)
+		reason = cmp.Or(w.Reason, w.LastExit, reason)
 	}
 	for _, u := range r.now.Upstreams {
-		reason = first(u.Reason, reason)
+		reason = cmp.Or(u.Reason, reason)
 	}
 	return &Finding{
 		Name: "no_worker", Level: Error, Figures: map[string]float64{"wanted": float64(r.now.Wanted)},
@@ -81,28 +82,23 @@ func noWorker(r *record) *Finding {
 	}
 }
 
-// first is the first of some texts that is not empty.
-func first(texts ...string) string {
-	for _, text := range texts {
-		if text != "" {
-			return text
-		}
-	}
-	return ""
-}
-
 // sickWorker finds workers that are silent, say that they do not serve, or were replaced for it.
 func sickWorker(r *record) *Finding {
 	for _, w := range r.now.Workers {
-		then := before(r.then.Workers, w.Name)
-		silent := w.State == "suspect" || w.State == "stopped" || hung(w) > hung(then)
-		if refuses := w.State == "not serving" && then.State == w.State && then.PID == w.PID; !silent && !refuses {
+		then, why := before(r.then.Workers, w.Name), ""
+		switch {
+		case w.State == "suspect", w.State == "stopped":
+			why = cmp.Or(w.Reason, "it is "+w.State)
+		case w.State == "not serving" && then.State == w.State && then.PID == w.PID:
+			why = cmp.Or(w.Reason, "it does not serve")
+		case hung(w) > hung(then):
+			why = "it was silent, and was replaced"
+		default:
 			continue
 		}
-		reason := first(w.Reason, map[string]string{"stopped": "its processes are stopped (SIGSTOP)"}[w.State], "it was replaced because it was silent")
 		return &Finding{
 			Name: "sick_worker", Level: Error, Figures: map[string]float64{"hung": float64(hung(w)), "in_flight": float64(w.InFlight)},
-			Says: fmt.Sprintf("%s gets no new calls: %s", w.Name, reason),
+			Says: fmt.Sprintf("%s gets no new calls: %s", w.Name, why),
 			Do:   fmt.Sprintf("cabrank drain %s replaces it; hang_timeout is how long one may be silent", w.Name),
 		}
 	}
@@ -216,18 +212,18 @@ func pages(r *record) *Finding {
 
 // noHealth finds workers that cannot say how they are.
 func noHealth(r *record) *Finding {
-	var mute []string
+	mute := 0
 	for _, w := range r.last.Workers {
 		if w.NoHealth {
-			mute = append(mute, w.Worker)
+			mute++
 		}
 	}
-	if len(mute) == 0 {
+	if mute == 0 {
 		return nil
 	}
 	return &Finding{
-		Name: "no_health_service", Level: Notice, Figures: map[string]float64{"workers": float64(len(mute))},
-		Says: fmt.Sprintf("%s and %d others have no health service: one that hangs is seen later, one that is not ready yet gets calls", mute[0], len(mute)-1),
+		Name: "no_health_service", Level: Notice, Figures: map[string]float64{"without": float64(mute)},
+		Says: fmt.Sprintf("%d of %d workers have no health service: one that hangs is seen later, and one that is not ready yet gets calls", mute, len(r.last.Workers)),
 		Do:   "serve grpc.health.v1.Health in the workers (docs/worker-health.md)",
 	}
 }
