@@ -26,41 +26,36 @@ type server interface {
 
 // startPages opens the pages but for the control, where they are wanted.
 func (s *service) startPages() error {
-	if s.cfg.Probes.On {
-		on, err := s.listenPage(handover.Probes, "probes", s.cfg.Probes.Addr())
+	for _, p := range []struct {
+		wanted             bool
+		name, key, address string
+		serve              func(net.Listener) (server, error)
+	}{
+		{s.cfg.Probes.On, handover.Probes, "probes", s.cfg.Probes.Addr(), func(on net.Listener) (server, error) {
+			return admin.ServeProbes(on, s, s.log), nil
+		}},
+		{s.cfg.Metrics.On, handover.Metrics, "metrics", s.cfg.Metrics.Addr(), func(on net.Listener) (server, error) {
+			return admin.ServeMetrics(on, s.cfg.Metrics.Path, s.sources(), s.log)
+		}},
+		{s.pushes(), handover.Push, "socket.push", s.cfg.Socket.Push, func(on net.Listener) (server, error) {
+			return push.Serve(on, s.sockets.Server, s.pushToken, s.log), nil
+		}},
+	} {
+		if !p.wanted {
+			continue
+		}
+		on, _, err := s.listen(p.name, p.key, p.address, door.Listen)
 		if err != nil {
 			return err
 		}
-		s.addPage(handover.Probes, admin.ServeProbes(on, s, s.log))
-	}
-	if s.cfg.Metrics.On {
-		on, err := s.listenPage(handover.Metrics, "metrics", s.cfg.Metrics.Addr())
+		s.addresses = append(s.addresses, admin.Listener{Kind: p.name, Address: on.Addr().String()})
+		page, err := p.serve(on)
 		if err != nil {
 			return err
 		}
-		page, err := admin.ServeMetrics(on, s.cfg.Metrics.Path, s.sources(), s.log)
-		if err != nil {
-			return err
-		}
-		s.addPage(handover.Metrics, page)
-	}
-	if s.pushes() {
-		on, err := s.listenPage(handover.Push, "socket.push", s.cfg.Socket.Push)
-		if err != nil {
-			return err
-		}
-		s.addPage(handover.Push, push.Serve(on, s.sockets.Server, s.pushToken, s.log))
+		s.addPage(p.name, page)
 	}
 	return nil
-}
-
-// listenPage opens the listener of a page whose address a key has.
-func (s *service) listenPage(name, key, address string) (net.Listener, error) {
-	on, _, err := s.listen(name, key, address, door.Listen)
-	if err == nil {
-		s.addresses = append(s.addresses, admin.Listener{Kind: name, Address: on.Addr().String()})
-	}
-	return on, err
 }
 
 // addPage reports a page that dies, and has it end with the service.

@@ -19,15 +19,6 @@ func newPhase() phase {
 
 func (p phase) isOver() bool { return p.Err() != nil }
 
-func isClosed(c <-chan struct{}) bool {
-	select {
-	case <-c:
-		return true
-	default:
-		return false
-	}
-}
-
 // await looks at once and then every so often, until that is true or fails. If ctx ends
 // before, the error is the cause of that.
 func await(ctx context.Context, every time.Duration, look func() (bool, error)) error {

@@ -101,16 +101,17 @@ func (s *service) awaitReady(ctx context.Context, p *handover.Predecessor) error
 	limit := s.bootLimit()
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, errLate)
 	defer cancel()
-	told, patience := make(map[string]bool), patience{}
+	told, enough := make(map[string]bool), time.Time{}
 	err := await(ctx, readyPoll, func() (bool, error) {
-		s.tellReady(p, told)
 		select {
 		case <-p.Gone():
 			return false, p.Lost()
 		case err := <-s.failed:
 			return false, err
 		default:
-			return s.mayTake(&patience, time.Now()), s.crashing()
+			may := s.mayTake(&enough, time.Now())
+			s.tellReady(p, told)
+			return may, s.crashing()
 		}
 	})
 	switch {
@@ -122,21 +123,19 @@ func (s *service) awaitReady(ctx context.Context, p *handover.Predecessor) error
 	return err
 }
 
-// patience is since when enough endpoints are ready; zero: they are not.
-type patience struct{ since time.Time }
-
 // mayTake reports whether it is time to take over: enough endpoints are ready
 // (R20), and so are the other workers, unless they take much longer. The old
-// process serves meanwhile, and a few should not have to carry its load.
-func (s *service) mayTake(p *patience, now time.Time) bool {
+// process serves meanwhile, and a few should not have to carry its load. It keeps
+// since when they are enough; zero: they are not.
+func (s *service) mayTake(since *time.Time, now time.Time) bool {
 	if !s.Ready() {
-		p.since = time.Time{}
+		*since = time.Time{}
 		return false
 	}
-	if p.since.IsZero() {
-		p.since = now
+	if since.IsZero() {
+		*since = now
 	}
-	return s.allReady() || now.Sub(p.since) > max(restTime, p.since.Sub(s.began))
+	return s.allReady() || now.Sub(*since) > max(restTime, since.Sub(s.began))
 }
 
 // allReady reports whether all workers are that are wanted.

@@ -70,8 +70,12 @@ func (s *service) mayUpgrade() error {
 	if os.Getpid() == 1 {
 		return errors.New("cabrank is PID 1, with which the container would end: roll the container instead (cabrank restart replaces the workers)")
 	}
-	if p := s.inherited.Predecessor; p != nil && !isClosed(p.Gone()) {
-		return errors.New("the last upgrade is not over: the old process still finishes its calls, see drain_timeout")
+	if p := s.inherited.Predecessor; p != nil {
+		select {
+		case <-p.Gone():
+		default:
+			return errors.New("the last upgrade is not over: the old process still finishes its calls, see drain_timeout")
+		}
 	}
 	if s.program == "" {
 		return errors.New("the path of this program is not known: the system does not tell it, and the first argument is not it")
