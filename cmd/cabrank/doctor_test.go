@@ -66,7 +66,7 @@ func TestDoctorRefuses(t *testing.T) {
 		{"--from " + odd, "odd.json, line 1: not what cabrank doctor --save has written"},
 		{"--from /nowhere/x", "no such file"},
 		{"--for 10ms", "flag --for: 10ms; allowed: 1s to 10m0s"},
-		{"--from x --for 2s", "none of the others can be"},
+		{"--from x --for 2s", "flags --from and --for"},
 		{"--control /nowhere/x", "nothing listens on /nowhere/x"},
 		{"now", "unknown command"},
 	} {

@@ -4,10 +4,19 @@ import (
 	"bytes"
 	"io"
 	"net/http"
+	"slices"
+	"sync"
 	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
 
 	"github.com/cabrank/cabrank/examples/go/workpb"
 	"github.com/cabrank/cabrank/internal/door"
+	"github.com/cabrank/cabrank/internal/relay"
 )
 
 // One unary call after the other by each door, over one connection, with its caller and its
@@ -52,14 +61,19 @@ func BenchmarkTimeoutOfAMethod(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer conn.Close()
-	go func() { // ends with the process
+	over, drained := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(drained)
 		for {
 			select {
 			case <-h.seen:
 			case <-h.deadlines:
+			case <-over:
+				return
 			}
 		}
 	}()
+	defer func() { close(over); <-drained }()
 	var mu sync.Mutex
 	var late []time.Duration
 	b.SetParallelism(8)
