@@ -66,8 +66,13 @@ func newRootCommand() *cobra.Command {
 	root.CompletionOptions = cobra.CompletionOptions{HiddenDefaultCmd: true}
 	root.SetFlagErrorFunc(flagError)
 	root.SetHelpCommand(cli.NewHelp())
-	root.AddCommand(newLabLoadCommand(), newLabListCommand(), newLabShowCommand(), newLabWorkerCommand(), newLabAgentCommand(), newLabPodsCommand(),
-		newLabRunCommand(), newLabCompareCommand())
+	root.AddCommand(newLabLoadCommand(), newLabListCommand(), newLabShowCommand(), newLabRunCommand(), newLabCompareCommand(), newLabWorkerCommand())
+	root.AddCommand(newHidden("agent", "Make the calls of a job from standard input", func(cmd *cobra.Command) error {
+		return agent.Serve(cmd.Context(), cmd.InOrStdin(), cmd.OutOrStdout()) // the generator of scenarios
+	}))
+	root.AddCommand(newHidden(rig.PodsCommand, "Hold a network with pods and a Service", func(*cobra.Command) error {
+		return rig.ServePods(os.Stdin, os.Stdout) // of an arm whose connections the kernel balances; it begins in a network of its own
+	}))
 	socket := newGroup("socket", "The same for callers over WebSocket")
 	socket.AddCommand(newSocketLoadCommand())
 	root.AddCommand(socket)
@@ -129,9 +134,8 @@ func versionOf(ctx context.Context, cabrank string) string {
 	return strings.Join(said, " ")
 }
 
-// unpack writes the example programs that come with the lab into a folder, each below its
-// name: jobs/ruby/worker.rb. So whoever has the binary alone can run the scenarios that
-// need them.
+// unpack writes the example programs that come with the lab into a folder, each below its name:
+// jobs/ruby/worker.rb. So whoever has the binary alone can run the scenarios that need them.
 //
 // Errors: those of writing, with the name of the file.
 func unpack(folder string) error {
@@ -143,47 +147,39 @@ func unpack(folder string) error {
 	return nil
 }
 
-// newLabWorkerCommand returns the worker of scenarios. SIGUSR1 makes it slow, SIGUSR2
-// fast again.
+// newLabWorkerCommand returns the worker of scenarios. SIGUSR1 makes it slow, SIGUSR2 fast again.
 func newLabWorkerCommand() *cobra.Command {
 	o := work.Options{
 		Addr: cmp.Or(os.Getenv("CABRANK_ADDR"), "127.0.0.1:50051"),
 		Name: cmp.Or(os.Getenv("CABRANK_WORKER"), "worker"),
 		Full: work.Unlimited, SlowTimes: 1,
 	}
-	full, echo := string(o.Full), 0
-	cmd := &cobra.Command{
-		Use:    "worker",
-		Short:  "Serve calls that sleep and use CPU as they ask, at $CABRANK_ADDR",
-		Hidden: true,
-		Args:   cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
-			defer stop()
-			if echo > 0 {
-				return rawh2.Echo(ctx, o.Addr, echo)
+	echo := 0
+	cmd := newHidden("worker", "Serve calls that sleep and use CPU as they ask, at $CABRANK_ADDR", func(cmd *cobra.Command) error {
+		ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
+		defer stop()
+		if echo > 0 {
+			return rawh2.Echo(ctx, o.Addr, echo)
+		}
+		w, err := work.New(o)
+		if err != nil {
+			return cli.UsageError(err)
+		}
+		pace := make(chan os.Signal, 1)
+		signal.Notify(pace, syscall.SIGUSR1, syscall.SIGUSR2)
+		defer signal.Stop(pace)
+		go func() { // ends with the process
+			for s := range pace {
+				w.SetSlow(s == syscall.SIGUSR1)
 			}
-			o.Full = work.Full(full)
-			w, err := work.New(o)
-			if err != nil {
-				return cli.UsageError(err)
-			}
-			pace := make(chan os.Signal, 1)
-			signal.Notify(pace, syscall.SIGUSR1, syscall.SIGUSR2)
-			defer signal.Stop(pace)
-			go func() { // ends with the process
-				for s := range pace {
-					w.SetSlow(s == syscall.SIGUSR1)
-				}
-			}()
-			return w.Serve(ctx, nil)
-		},
-	}
+		}()
+		return w.Serve(ctx, nil)
+	})
 	flags := cmd.Flags()
 	flags.StringVar(&o.Addr, "listen", o.Addr, "`HOST:PORT` or unix:/PATH")
 	flags.StringVar(&o.Name, "name", o.Name, "what it is called in answers")
 	flags.IntVar(&o.Slots, "slots", 0, "calls that run at a time, if --full says so")
-	flags.StringVar(&full, "full", full, "what more calls than slots do: queue, keep, refuse; or unlimited")
+	flags.StringVar((*string)(&o.Full), "full", string(o.Full), "what more calls than slots do: queue, keep, refuse; or unlimited")
 	flags.DurationVar(&o.MaxAge, "max-age", 0, "how old connections get; 0: no limit")
 	flags.DurationVar(&o.SlowBy, "slow-by", 0, "what a call takes longer while it is slow")
 	flags.IntVar(&echo, "echo", 0, "answer raw clients at the least cost, at so many ports from that of --listen on; nothing else then")
@@ -191,27 +187,10 @@ func newLabWorkerCommand() *cobra.Command {
 	return cmd
 }
 
-// newLabAgentCommand returns the generator of scenarios, which `cabrank lab run` starts.
-func newLabAgentCommand() *cobra.Command {
+// newHidden returns a command for other programs: it takes no arguments.
+func newHidden(name, short string, run func(*cobra.Command) error) *cobra.Command {
 	return &cobra.Command{
-		Use:    "agent",
-		Short:  "Make the calls of a job from standard input",
-		Hidden: true,
-		Args:   cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return agent.Serve(cmd.Context(), cmd.InOrStdin(), cmd.OutOrStdout())
-		},
-	}
-}
-
-// newLabPodsCommand returns the process that holds the network of an arm whose
-// connections the kernel balances. It begins in a network of its own.
-func newLabPodsCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:    rig.PodsCommand,
-		Short:  "Hold a network with pods and a Service",
-		Hidden: true,
-		Args:   cobra.NoArgs,
-		RunE:   func(*cobra.Command, []string) error { return rig.ServePods(os.Stdin, os.Stdout) },
+		Use: name, Short: short, Hidden: true, Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return run(cmd) },
 	}
 }

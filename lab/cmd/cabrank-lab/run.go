@@ -113,8 +113,11 @@ func (f *runFlags) scenario(cmd *cobra.Command, name string) (s *scenario.Scenar
 	set, err := f.values()
 	switch {
 	case err != nil:
-	case isFileName(name):
-		s, err = readScenario(name, set)
+	case strings.ContainsRune(name, filepath.Separator), strings.HasSuffix(name, ".yml"), strings.HasSuffix(name, ".yaml"):
+		var text []byte
+		if text, err = result.ReadFile(name, mostScenario); err == nil {
+			s, err = scenario.Parse(name, text, set)
+		}
 	default:
 		s, err = scenario.Builtin(name, set)
 	}
@@ -166,18 +169,6 @@ func (f *runFlags) values() (map[string]string, error) {
 		set[name] = number
 	}
 	return set, nil
-}
-
-func isFileName(name string) bool {
-	return strings.ContainsRune(name, filepath.Separator) || strings.HasSuffix(name, ".yml") || strings.HasSuffix(name, ".yaml")
-}
-
-func readScenario(path string, set map[string]string) (*scenario.Scenario, error) {
-	text, err := result.ReadFile(path, mostScenario)
-	if err != nil {
-		return nil, err
-	}
-	return scenario.Parse(path, text, set)
 }
 
 // labGCPercent keeps this process small beside those that it measures. It has little to
@@ -336,8 +327,7 @@ func blockLine(g trial.Progress) string {
 // quietProgress is how often a load tells how it goes where lines cannot be replaced.
 const quietProgress = 10 * time.Second
 
-// loadProgress shows how a load goes: in place on a terminal, else in a line now and
-// then.
+// loadProgress shows how a load goes: in place on a terminal, else in a line now and then.
 type loadProgress struct {
 	out    io.Writer
 	screen cli.Screen

@@ -37,10 +37,11 @@ func TestWaysAgree(t *testing.T) {
 		{"Client", 4, "hello", codes.OK, 1, "one"},
 		{"Client", 0, "", codes.OK, 1, "one"},
 		{"Client", 1, "fail", codes.ResourceExhausted, 0, "two"},
+		{"Client", 300, "fail " + big, codes.ResourceExhausted, 0, "two"}, // while the caller has more to send
 		{"Bidi", 1, "hello", codes.OK, 1, "one"},
 		{"Bidi", 0, "", codes.OK, 0, "one"},
 		{"Bidi", 300, big, codes.OK, 300, "one"}, // more than all windows hold, both ways
-		{"Bidi", 300, "fail", codes.ResourceExhausted, 0, "one"},
+		{"Bidi", 300, "fail " + big, codes.ResourceExhausted, 0, "one"},
 		{"Bidi", 1, "late", codes.ResourceExhausted, 1, "one"},
 	} {
 		for _, w := range ways() {
@@ -127,8 +128,7 @@ func TestGivenUp(t *testing.T) {
 	}
 }
 
-// Metadata goes with each call, binary values as gRPC writes them, and no answer is
-// compressed.
+// Metadata goes with each call, binary values as gRPC writes them, and no answer is compressed.
 func TestMetadata(t *testing.T) {
 	s := serve(t, nil)
 	for _, w := range ways() {

@@ -34,8 +34,7 @@ type GatewayOptions struct {
 	Seed    uint64 // stands for {{.Seed}}
 }
 
-// Gateway makes requests to a gateway, each over a connection of its own: so do curl and
-// ab.
+// Gateway makes requests to a gateway, each over a connection of its own: so do curl and ab.
 //
 //   - A request is a GET; {{.RequestNumber}} and {{.Seed}} in its path are filled in.
 //   - Its status becomes one of gRPC, 503 UNAVAILABLE for example; the first line of a

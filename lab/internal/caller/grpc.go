@@ -191,8 +191,7 @@ func (s *grpcStream) Receive() (size int, err error) {
 	return size, err
 }
 
-// grpcCodec sends bytes as they are, and counts those of answers. It is registered
-// nowhere.
+// grpcCodec sends bytes as they are, and counts those of answers. It is registered nowhere.
 //
 // Shape: a request is a []byte, an answer an *int.
 type grpcCodec struct{}

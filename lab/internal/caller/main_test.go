@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -26,8 +27,8 @@ func TestMain(m *testing.M) { testkit.VerifyMain(m) }
 type text = wrapperspb.StringValue
 
 // server has connect-go's handlers, which serve all three protocols. Its methods are those
-// of service test.Service, Unary, Server, Client and Bidi. What they do stands in the first
-// message:
+// of service test.Service, Unary, Server, Client and Bidi. What they do is the first word of the
+// first message:
 //
 //	fail   they fail with RESOURCE_EXHAUSTED
 //	hang   they wait until the call is given up
@@ -141,7 +142,7 @@ func (s *server) seen(h http.Header) {
 
 // do does what a message says.
 func (s *server) do(ctx context.Context, m *text) error {
-	switch m.GetValue() {
+	switch first, _, _ := strings.Cut(m.GetValue(), " "); first {
 	case "fail", "late":
 		err := connect.NewError(connect.CodeResourceExhausted, errors.New("no thread is free"))
 		err.Meta().Set("Worker", "two")

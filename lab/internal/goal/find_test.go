@@ -440,8 +440,7 @@ func TestErrorKeepsWhatIsKnown(t *testing.T) {
 	})
 }
 
-// Whatever runs say, a search ends, no rate has more than 6 runs, and what it tells
-// is in order.
+// Whatever runs say, a search ends, no rate has more than 6 runs, and what it tells is in order.
 func TestSearchesEnd(t *testing.T) {
 	for seed := range uint64(2000) {
 		draw := rand.New(rand.NewPCG(seed, 3))

@@ -83,13 +83,12 @@ func (j Judgement) String() string {
 // Quantiles, max and mean are those of Record.Latency, where calls that were not sent
 // or not answered count with the age that they had reached.
 //
-// A quantile of a few calls is judged as it was observed, with a note. What says "too
-// few" elsewhere in the lab are claims about the service, from which the next
-// run may differ. A threshold is a statement about this run: p99<100ms means that at
-// most one in a hundred of these calls took 100 ms or longer, and that can be counted
-// for any number of calls. Below 100 of them it means all. To call it unknown
-// would turn every short run into a failure, and whoever wants to end a build on it would
-// turn the rule off.
+// A quantile of a few calls is judged as it was observed, with a note. What says "too few"
+// elsewhere in the lab are claims about the service, from which the next run may differ. A
+// threshold is a statement about this run: p99<100ms means that at most one in a hundred of these
+// calls took 100 ms or longer, and that can be counted for any number of calls. Below 100 of them
+// it means all. To call it unknown would turn every short run into a failure, and whoever wants
+// to end a build on it would turn the rule off.
 //
 // Where calls were sent late by the generator latencies are too high by the lag, and never
 // too low. So a latency below its limit is below it without the lag, too, and one that is
@@ -141,8 +140,7 @@ func (t Threshold) verdict(value, without float64) Verdict {
 // time, or came with others.
 const lateAtAll = time.Millisecond
 
-// without is what a value may have been if no call had been sent late: the best for the
-// service.
+// without is what a value may have been if no call had been sent late: the best for the service.
 func (t Threshold) without(value float64, r *traffic.Record) float64 {
 	var late float64 // share of the calls
 	for lag, n := range r.Lag.All() {
@@ -191,9 +189,8 @@ func (t Threshold) measure(r *traffic.Record, latencies *latency.Histogram) Find
 	return f
 }
 
-// observed returns the smallest latency that at least the share of the calls did not
-// exceed. Histogram.At rounds to the nearest call instead: of 149 calls it leaves two
-// beyond p99.
+// observed returns the smallest latency that at least the share of the calls did not exceed.
+// Histogram.At rounds to the nearest call instead: of 149 calls it leaves two beyond p99.
 func observed(h *latency.Histogram, share float64) time.Duration {
 	n := float64(h.Count())
 	if n == 0 {

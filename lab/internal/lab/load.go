@@ -101,9 +101,8 @@ func (l Load) open(ctx context.Context) (*method.Method, caller.Caller, error) {
 	return first, all, nil
 }
 
-// Run makes the calls of a plan and reports what came of them. watch is called about
-// once a second; it may be nil. When ctx is cancelled, the report is of what was
-// measured until then.
+// Run makes the calls of a plan and reports what came of them. watch is called about once a
+// second; it may be nil. When ctx is cancelled, the report is of what was measured until then.
 //
 // Errors: of the machine. What the service does is a figure.
 func (p *Prepared) Run(ctx context.Context, plan traffic.Plan, watch func(traffic.Live)) (report.Load, error) {

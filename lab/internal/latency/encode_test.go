@@ -54,8 +54,8 @@ func TestReadsWhatPythonWrote(t *testing.T) {
 		t.Fatal(err)
 	}
 	p50, p99 := h.Quantile(0.5).Value, h.Quantile(0.99).Value
-	if h.Count() != 10_002 || p50 != 61734911 || p99 != 122290175 || h.Max() != latency.Bound || h.Min() != 0 {
-		t.Errorf("%d calls, p50 %d, p99 %d, from %v to %v", h.Count(), p50, p99, h.Min(), h.Max())
+	if h.Count() != 10_002 || p50 != 61734911 || p99 != 122290175 || h.Max() != latency.Bound || h.At(0) != 0 {
+		t.Errorf("%d calls, p50 %d, p99 %d, from %v to %v", h.Count(), p50, p99, h.At(0), h.Max())
 	}
 }
 

@@ -1,3 +1,12 @@
+// Package latency keeps how long calls took, in histograms of the HDR kind:
+// three significant digits from a nanosecond to an hour, so that a difference
+// of 5 % shows at any height, in memory that does not grow with the calls.
+//
+// A Histogram counts durations. Calls has two of them, for answers and for failures, and counts
+// the failures by code. Both merge without loss, and are written in the compressed form (V2) that
+// the other HdrHistogram tools read, as text inside JSON.
+//
+// It knows no call, no clock and no arm. What two arms say about each other is for package stats.
 package latency
 
 import (
@@ -11,8 +20,7 @@ import (
 )
 
 const (
-	// Bound is the longest duration that is told apart. What took longer is
-	// counted as Bound.
+	// Bound is the longest duration that is told apart. What took longer is counted as Bound.
 	Bound = time.Hour
 
 	// digits is how many significant digits are kept: a quantile is at most
@@ -23,18 +31,12 @@ const (
 // Histogram counts durations.
 //
 // Shape: made by New, or by UnmarshalText; each takes 270 KB, whatever is in it.
-// Units: nanoseconds, from 0 to Bound. Up to 2 µs every nanosecond is told
-// apart, above it three digits are.
-// Concurrency: none. Every goroutine records into its own; they are merged
-// when the goroutines are done.
-type Histogram struct {
-	hdr *hdrhistogram.Histogram
-}
+// Units: nanoseconds, from 0 to Bound. Up to 2 µs every nanosecond is told apart.
+// Concurrency: none. Every goroutine records into its own; they are merged when those are done.
+type Histogram struct{ hdr *hdrhistogram.Histogram }
 
 // New returns an empty histogram.
-func New() *Histogram {
-	return &Histogram{hdr: hdrhistogram.New(1, int64(Bound), digits)}
-}
+func New() *Histogram { return &Histogram{hdr: hdrhistogram.New(1, int64(Bound), digits)} }
 
 // Record counts one duration, without allocating. Nothing is dropped: what is
 // above Bound counts as Bound, what is below zero as zero.
@@ -59,18 +61,8 @@ func (h *Histogram) Count() int64 { return h.hdr.TotalCount() }
 // Mean returns the arithmetic mean to three digits, 0 of nothing.
 func (h *Histogram) Mean() time.Duration { return min(time.Duration(h.hdr.Mean()), Bound) }
 
-// Min returns the shortest duration, at most 0.1 % too low; 0 of nothing.
-func (h *Histogram) Min() time.Duration { return time.Duration(h.at(0)) }
-
-// Max returns the longest duration, at most 0.1 % too high and never above
-// Bound; 0 of nothing.
-func (h *Histogram) Max() time.Duration { return time.Duration(h.at(100)) }
-
-// at returns the value at a percentile, in nanoseconds. It is the upper end of
-// its bucket, as HdrHistogram has it, but for percentile 0.
-func (h *Histogram) at(percentile float64) int64 {
-	return min(h.hdr.ValueAtPercentile(percentile), int64(Bound))
-}
+// Max returns the longest duration, at most 0.1 % too high and never above Bound; 0 of nothing.
+func (h *Histogram) Max() time.Duration { return h.At(1) }
 
 // All yields the durations that were recorded, from the shortest on, with how many
 // there were of each: to three digits, the middle of what is not told apart.
@@ -98,9 +90,8 @@ type Quantile struct {
 	Needs  int64         // how many calls it takes to tell this quantile
 }
 
-// Needs returns how many calls it takes to tell the quantile of a share: so
-// many that 100 of them lie beyond it. That is 200 calls for p50, 1,000 for
-// p90, 10,000 for p99 and 100,000 for p99.9.
+// Needs returns how many calls it takes to tell the quantile of a share: so many that 100 of them
+// lie beyond it. That is 200 calls for p50, 1,000 for p90, 10,000 for p99 and 100,000 for p99.9.
 //
 // Errors: for a share that is not between 0 and 1 no number is enough.
 func Needs(share float64) int64 {
@@ -111,10 +102,11 @@ func Needs(share float64) int64 {
 	return int64(math.Round(callsBeyond / beyond))
 }
 
-// At returns the duration that the share (0.99 is p99) of the calls did not
-// exceed, at most 0.1 % too high, however few calls there are; 0 of nothing. It
-// is for figures that are kept beside the histogram. What is told is Quantile.
-func (h *Histogram) At(share float64) time.Duration { return time.Duration(h.at(100 * share)) }
+// At is Quantile however few calls there are, for figures that are kept beside the
+// histogram; 0 of nothing.
+func (h *Histogram) At(share float64) time.Duration {
+	return min(time.Duration(h.hdr.ValueAtPercentile(100*share)), Bound)
+}
 
 // Quantile returns the duration that the share (0.99 is p99) of the calls did
 // not exceed, if there are calls enough.
@@ -153,9 +145,8 @@ func NewCalls() *Calls { return &Calls{Answered: New(), Failed: New(), Codes: ma
 // Answer counts a call that was answered after d. It does not allocate.
 func (c *Calls) Answer(d time.Duration) { c.Answered.Record(d) }
 
-// Fail counts a call that failed after d with a status code of gRPC. A code
-// that is none of a failure (0, or above 16) counts as UNKNOWN (2), as gRPC
-// has it; it is returned.
+// Fail counts a call that failed after d with a status code of gRPC. A code that is none of a
+// failure (0, or above 16) counts as UNKNOWN (2), as gRPC has it; it is returned.
 func (c *Calls) Fail(code uint32, d time.Duration) (counted uint32) {
 	if code == 0 || code > mostCode {
 		code = unknown

@@ -15,7 +15,7 @@ func TestPrecision(t *testing.T) {
 	for d := time.Duration(1); d <= latency.Bound; d = d*3/2 + 1 {
 		h := latency.New()
 		h.Record(d)
-		for name, got := range map[string]time.Duration{"max": h.Max(), "mean": h.Mean(), "min": h.Min()} {
+		for name, got := range map[string]time.Duration{"max": h.Max(), "mean": h.Mean(), "min": h.At(0)} {
 			if off := math.Abs(float64(got-d)) / float64(d); off > 0.001 {
 				t.Errorf("%s of %v is %v, off by %.4f", name, d, got, off)
 			}
@@ -32,15 +32,15 @@ func TestNothingIsDropped(t *testing.T) {
 	if h.Count() != 7 || h.At(4./7) >= latency.Bound || h.At(5./7) != latency.Bound {
 		t.Errorf("%d calls, want 7, of which 3 are at the bound", h.Count())
 	}
-	if h.Min() != 0 || h.Max() != latency.Bound {
-		t.Errorf("from %v to %v, want 0 to %v", h.Min(), h.Max(), latency.Bound)
+	if h.At(0) != 0 || h.Max() != latency.Bound {
+		t.Errorf("from %v to %v, want 0 to %v", h.At(0), h.Max(), latency.Bound)
 	}
 }
 
 func TestEmpty(t *testing.T) {
 	h := latency.New()
-	if h.Count() != 0 || h.Mean() != 0 || h.Min() != 0 || h.Max() != 0 {
-		t.Errorf("of nothing: %d calls, mean %v, from %v to %v, want zeros", h.Count(), h.Mean(), h.Min(), h.Max())
+	if h.Count() != 0 || h.Mean() != 0 || h.At(0) != 0 || h.Max() != 0 {
+		t.Errorf("of nothing: %d calls, mean %v, from %v to %v, want zeros", h.Count(), h.Mean(), h.At(0), h.Max())
 	}
 	if q := h.Quantile(0.5); !q.TooFew {
 		t.Errorf("a quantile of nothing: %+v", q)
@@ -62,10 +62,9 @@ func TestFivePercentShows(t *testing.T) {
 	}
 }
 
-// A server stands still for one of 30 seconds. Calls come every millisecond and
-// their latency counts from the moment at which they were due, so that those
-// of that second wait from 1 s down to nothing. One call in 100 waits longer
-// than x if (1-x)/30 is 0.01: x is 0.70 s.
+// A server stands still for one of 30 seconds. Calls come every millisecond and their latency
+// counts from the moment at which they were due, so that those of that second wait from 1 s down
+// to nothing. One call in 100 waits longer than x if (1-x)/30 is 0.01: x is 0.70 s.
 func TestPausedServer(t *testing.T) {
 	h := latency.New()
 	for due := time.Duration(0); due < 30*time.Second; due += time.Millisecond {
@@ -81,8 +80,7 @@ func TestPausedServer(t *testing.T) {
 	}
 }
 
-// latencies draws times with a long tail: lognormal around 10 ms, now and then
-// up to minutes.
+// latencies draws times with a long tail: lognormal around 10 ms, now and then up to minutes.
 func latencies(n int, seed uint64) []time.Duration {
 	random := rand.New(rand.NewPCG(seed, 0))
 	all := make([]time.Duration, n)

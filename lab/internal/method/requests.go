@@ -24,10 +24,9 @@ const (
 // Data is what requests are made of.
 type Data struct {
 	Name string // where the text is from, for errors: a flag or a file
-	// Text is JSON in protobuf's mapping, with placeholders (docs/lab-load.md). A method
-	// to which the caller sends one message takes an object, or several in a list or one
-	// behind the other, which are used in turn; one to which it streams takes a list of
-	// messages, or several lists.
+	// Text is JSON in protobuf's mapping, with placeholders (docs/lab-load.md). A method to which
+	// the caller sends one message takes an object, or several in a list or one behind the other,
+	// which are used in turn; one to which it streams takes a list of messages, or several lists.
 	Text []byte
 	Seed uint64 // chooses the random values: the same seed, the same calls
 	// Messages is how many messages the caller sends in a call of a stream: the list is
@@ -38,8 +37,7 @@ type Data struct {
 	JSON bool
 }
 
-// Requests are the messages of every call. It never changes: any number of goroutines
-// may use it.
+// Requests are the messages of every call. It never changes: any number of goroutines may use it.
 type Requests struct {
 	Data
 

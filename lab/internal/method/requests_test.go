@@ -278,8 +278,7 @@ func TestRandomIsEven(t *testing.T) {
 	}
 }
 
-// A template without placeholders costs nothing for each call. Any number of goroutines
-// may ask.
+// A template without placeholders costs nothing for each call. Any number of goroutines may ask.
 func TestRequestsAreCheapAndShared(t *testing.T) {
 	m := kinds(t, "Unary")
 	ready := requests(t, m, `[{"text": "a"}, {"text": "b"}]`)

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math/bits"
 	"net"
 	"slices"
 	"strings"
@@ -181,9 +180,10 @@ type clientConn struct {
 	broken error
 	h2     *Conn // its mutex guards what follows
 
-	stream  uint32 // of the next call, or one before it
-	head    []byte // of the next call
-	lanes   table
+	stream  uint32  // of the next call, or one before it
+	head    []byte  // of the next call
+	lanes   []*lane // those that have a call, each at its slot
+	used    int     // of them
 	resting []*lane
 	waiting []traffic.Task // for a lane
 	now     time.Time      // read once for all answers of a batch; zero until then
@@ -202,6 +202,13 @@ type lane struct {
 	headed  bool   // the head was right
 }
 
+// slots is a power of two, so that there are more than calls under way.
+const slots = 256
+
+// slot is where the lane of a stream stands, by the low bits of its id, which are odd: ids are
+// chosen so that no two calls have the same one.
+func (c *clientConn) slot(stream uint32) **lane { return &c.lanes[stream>>1%slots] }
+
 // open dials; calls that come meanwhile wait.
 func (c *clientConn) open(ctx context.Context) {
 	defer c.ready.Store(true)
@@ -217,7 +224,7 @@ func (c *clientConn) open(ctx context.Context) {
 	if len(c.client.conns) > manyConnections {
 		buffer = SmallReadBuffer
 	}
-	c.h2, c.stream, c.head, c.lanes = NewConn(conn, true, buffer), 1, c.client.form.firstHead, newTable(mostStreams)
+	c.h2, c.stream, c.head, c.lanes = NewConn(conn, true, buffer), 1, c.client.form.firstHead, make([]*lane, slots)
 	go c.read() // ends with the connection
 }
 
@@ -256,7 +263,7 @@ func (c *clientConn) start(t traffic.Task) error {
 		l := c.resting[len(c.resting)-1]
 		c.resting = c.resting[:len(c.resting)-1]
 		return c.send(l, t)
-	case c.lanes.used < mostStreams:
+	case c.used < mostStreams:
 		return c.send(&lane{}, t)
 	default:
 		c.waiting = append(c.waiting, t)
@@ -266,9 +273,12 @@ func (c *clientConn) start(t traffic.Task) error {
 
 // send appends a call. An error is the end of the connection, and of all that is on it.
 func (c *clientConn) send(l *lane, t traffic.Task) error {
-	c.stream = c.lanes.next(c.stream)
+	for *c.slot(c.stream) != nil { // ids may be left out (RFC 9113, 5.1.1)
+		c.stream += 2
+	}
 	l.task, l.stream, l.got, l.headed = t, c.stream, 0, false
-	c.lanes.put(l)
+	*c.slot(l.stream) = l
+	c.used++
 	l.message = AppendMessage(l.message[:0], c.client.request.Bytes, c.client.request.Answers, c.number, t.Call.Number)
 	c.h2.Headers(l.stream, c.head, false)
 	c.head = c.client.form.head
@@ -290,7 +300,7 @@ func (c *clientConn) read() {
 		c.lost = err
 	}
 	c.lost = fmt.Errorf("connection %d: %w", c.number, c.lost)
-	for _, l := range c.lanes.slots {
+	for _, l := range c.lanes {
 		if l != nil {
 			c.fail(l.task, fmt.Sprintf("stream %d: %v", l.stream, c.lost))
 		}
@@ -307,7 +317,8 @@ func (c *clientConn) fail(t traffic.Task, why string) {
 
 // finish ends a call, "" meaning well, and begins the next one: who has waited goes first.
 func (c *clientConn) finish(l *lane, failure string) error {
-	c.lanes.remove(l)
+	*c.slot(l.stream) = nil
+	c.used--
 	if c.now.IsZero() {
 		c.now = time.Now()
 	}
@@ -344,7 +355,10 @@ func (c *clientConn) Frame(f Frame) error {
 	if f.Type == http2.FrameGoAway {
 		return fmt.Errorf("GOAWAY % x", f.Payload)
 	}
-	l := c.lanes.of(f.Stream)
+	l := *c.slot(f.Stream)
+	if l != nil && l.stream != f.Stream {
+		l = nil
+	}
 	switch {
 	case l == nil && f.Type == http2.FrameRSTStream: // the call has ended already
 	case l == nil:
@@ -396,45 +410,4 @@ func (l *lane) check(f Frame) error {
 type form struct {
 	firstHead, head []byte // of a connection's first call, and of later ones
 	trailers        []byte
-}
-
-// table has the lanes that have a call, by stream. A stream has one slot, found by the
-// low bits of its id; ids are chosen so that no two calls have the same one.
-type table struct {
-	slots []*lane // a power of two, so that there are more than lanes
-	used  int
-}
-
-func newTable(lanes int) table { return table{slots: make([]*lane, 1<<bits.Len(uint(2*lanes)))} }
-
-func (t *table) slot(stream uint32) **lane {
-	return &t.slots[stream>>1&uint32(len(t.slots)-1)] // ids of a client are odd
-}
-
-// of returns the lane of a stream, nil if it has no call.
-func (t *table) of(stream uint32) *lane {
-	if l := *t.slot(stream); l != nil && l.stream == stream {
-		return l
-	}
-	return nil
-}
-
-// next is the first id from stream on that can be put: ids may be left out (RFC 9113,
-// 5.1.1).
-func (t *table) next(stream uint32) uint32 {
-	for *t.slot(stream) != nil {
-		stream += 2
-	}
-	return stream
-}
-
-// put takes a lane whose stream is one that next has returned.
-func (t *table) put(l *lane) {
-	*t.slot(l.stream) = l
-	t.used++
-}
-
-func (t *table) remove(l *lane) {
-	*t.slot(l.stream) = nil
-	t.used--
 }

@@ -1,12 +1,10 @@
-// Package rawh2 is the least HTTP/2 that the raw client and its backends
-// need, so that they cost little beside the proxy between them: blocking reads
-// into one big buffer, frames by hand, header blocks encoded once, one write
-// per batch that was read.
+// Package rawh2 is the least HTTP/2 that the raw client and its backends need, so that they cost
+// little beside the proxy between them: blocking reads into one big buffer, frames by hand,
+// header blocks encoded once, one write per batch that was read.
 //
-// It is no HTTP/2 implementation. A message must fit in one DATA frame and a
-// header block in one HEADERS frame, stream windows are not counted (a message
-// must fit in the initial one), and whatever does not keep to that ends the
-// connection with an error instead of being handled.
+// It is no HTTP/2 implementation. A message must fit in one DATA frame and a header block in one
+// HEADERS frame, stream windows are not counted (a message must fit in the initial one), and
+// whatever does not keep to that ends the connection with an error instead of being handled.
 package rawh2
 
 import (

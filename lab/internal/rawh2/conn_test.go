@@ -79,8 +79,7 @@ func read(t *testing.T, fr *http2.Framer) http2.Frame {
 	return f
 }
 
-// Frames arrive without padding and priority, however they are cut, and PING
-// is answered.
+// Frames arrive without padding and priority, however they are cut, and PING is answered.
 func TestServeReadsFrames(t *testing.T) {
 	h := &notes{}
 	c, fr, ended := serve(t, func(*Conn) Handler { return h })

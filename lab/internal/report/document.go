@@ -157,8 +157,7 @@ func (t Table) text() string {
 
 // figureText writes a figure as people read it.
 //
-// Shape: v is a number, infinity for what is above every number, or NaN for what is not
-// known.
+// Shape: v is a number, infinity for what is above every number, or NaN for what is not known.
 func figureText(name string, v float64) string {
 	f, _ := result.Known(name)
 	switch {

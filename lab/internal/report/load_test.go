@@ -11,9 +11,8 @@ import (
 	"github.com/cabrank/cabrank/lab/internal/traffic"
 )
 
-// loadOf is an open load of so many calls a second for some seconds: each takes 20 ms,
-// but one in ten, that of worker-2, takes 40 ms. In the seconds from breaks to mends all
-// fail at once.
+// loadOf is an open load of so many calls a second for some seconds: each takes 20 ms, but one in
+// ten, that of worker-2, takes 40 ms. In the seconds from breaks to mends all fail at once.
 func loadOf(t *testing.T, perSecond, seconds, breaks, mends int) Load {
 	t.Helper()
 	r := &traffic.Record{

@@ -147,8 +147,7 @@ func (l *line) marks(x, y axis) (all []Mark) {
 	return append([]Mark{{l.Pen, kind, path}}, all...)
 }
 
-// told is what a line says: each of its points if there are dots, else the one next to
-// each tick.
+// told is what a line says: each of its points if there are dots, else the one next to each tick.
 func (l *line) told(x, y axis) (values []string) {
 	if l.dots {
 		for _, q := range l.points {

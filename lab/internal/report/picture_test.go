@@ -55,8 +55,7 @@ func near(got, want []float64) bool {
 	return slices.EqualFunc(got, want, func(a, b float64) bool { return math.Abs(a-b) <= 1e-9*max(1, math.Abs(b)) })
 }
 
-// A line is drawn where there are points, and not over a gap. In words there is nothing
-// either.
+// A line is drawn where there are points, and not over a gap. In words there is nothing either.
 func TestGaps(t *testing.T) {
 	gaps, whole := line{Key: Key{Label: "gaps", Pen: wine}}, line{Key: Key{Label: "whole", Pen: accent}}
 	for x, y := range []float64{10, 20, math.NaN(), math.NaN(), 30, math.NaN()} {

@@ -16,11 +16,10 @@ import (
 	"github.com/cabrank/cabrank/lab/internal/report"
 )
 
-// The pictures of docs/rank.md and docs/workers.md: calls go through the real rank, or
-// workers follow a load, under a virtual clock (packages ranksim and scalesim). The random
-// numbers are always the same ones, and so is every byte, on one kind of processor. They
-// measure no time of this machine, and nothing of the network, bytes or processor time of
-// a real call.
+// The pictures of docs/rank.md and docs/workers.md: calls go through the real rank, or workers
+// follow a load, under a virtual clock (packages ranksim and scalesim). The random numbers are
+// always the same ones, and so is every byte, on one kind of processor. They measure no time of
+// this machine, and nothing of the network, bytes or processor time of a real call.
 
 var (
 	draw  = flag.Bool("draw", false, "simulate the pictures of docs/rank.md and docs/workers.md again, in 4 minutes")
@@ -30,8 +29,7 @@ var (
 // maxPicture is what a picture may weigh, in bytes.
 const maxPicture = 30_000
 
-// effort is how much is simulated: what is drawn is the same with less, but
-// more of it is chance.
+// effort is how much is simulated: what is drawn is the same with less, but more of it is chance.
 type effort struct {
 	calls  int // of each point of a line over the load
 	seeds  int // how often so many, where chance is strong

@@ -139,17 +139,13 @@ func (r Run) primary() result.Claim {
 
 // drawOrder is the arms, those of the primary claim first.
 func (r Run) drawOrder() []string {
-	names := []string{r.primary().Other, r.primary().Base}
+	names := slices.DeleteFunc([]string{r.primary().Other, r.primary().Base}, func(name string) bool { return name == "" })
 	for _, a := range r.Result.Arms {
-		names = append(names, a.Name)
-	}
-	var once []string
-	for _, name := range names {
-		if name != "" && !slices.Contains(once, name) {
-			once = append(once, name)
+		if !slices.Contains(names, a.Name) {
+			names = append(names, a.Name)
 		}
 	}
-	return once
+	return names
 }
 
 // pen is how an arm is drawn in all pictures: the arm of the primary claim stands out.
@@ -183,26 +179,21 @@ func (r Run) disturbed(load string) bool {
 // series are loads of one kind that have places of their own on one axis, and those that
 // are in none, at most some. Disturbed ones are a kind of their own.
 func (r Run) series() (series [][]result.Load, alone []string) {
-	type kind struct {
-		unit            string
-		open, disturbed bool
-	}
-	var order []kind
-	groups := map[kind][]result.Load{}
+	var groups [][]result.Load
 	for _, l := range r.Result.Loads {
-		k := kind{l.Unit, l.Open, r.disturbed(l.Name)}
-		taken := slices.ContainsFunc(groups[k], func(other result.Load) bool { return other.X == l.X })
-		if l.Unit == "" || l.X <= 0 || taken {
+		at := slices.IndexFunc(groups, func(g []result.Load) bool {
+			return g[0].Unit == l.Unit && g[0].Open == l.Open && r.disturbed(g[0].Name) == r.disturbed(l.Name)
+		})
+		switch {
+		case l.Unit == "" || l.X <= 0 || at >= 0 && slices.ContainsFunc(groups[at], func(o result.Load) bool { return o.X == l.X }):
 			alone = append(alone, l.Name)
-			continue
+		case at < 0:
+			groups = append(groups, []result.Load{l})
+		default:
+			groups[at] = append(groups[at], l)
 		}
-		if groups[k] == nil {
-			order = append(order, k)
-		}
-		groups[k] = append(groups[k], l)
 	}
-	for _, k := range order {
-		loads := groups[k]
+	for _, loads := range groups {
 		if len(loads) == 1 {
 			alone = append(alone, loads[0].Name)
 			continue

@@ -227,8 +227,7 @@ func (c *course) fate() string {
 	return text
 }
 
-// events are what was done in the block. What was done several times at once stands there
-// once.
+// events are what was done in the block. What was done several times at once stands there once.
 func (c *course) events() (events []Event) {
 	times := map[string]int{}
 	for _, e := range c.block.Events {

@@ -276,8 +276,7 @@ const mostNoise = 0.2
 
 // Marks says why a block is not judged, or nothing: the generator was too busy, or late on
 // average, or others used the machine. busy is the share, 0 to 1, of the busiest core of a
-// generator, noise the cores that others used. Figures that it may be late for are
-// in Block.Late.
+// generator, noise the cores that others used. Figures that it may be late for are in Block.Late.
 func Marks(r *traffic.Record, busy, noise float64) (marks []string) {
 	if limit := cmp.Or(traffic.TooBusy(busy), r.LateOnAverage()); limit != "" {
 		marks = append(marks, limit)
@@ -347,8 +346,7 @@ func (b *Block) added() (first time.Duration, n int) {
 	return first, n
 }
 
-// newShare is the share of the calls that workers have answered who were not there
-// before.
+// newShare is the share of the calls that workers have answered who were not there before.
 func newShare(intervals []traffic.Interval, before map[string]bool) float64 {
 	var all, fresh int64
 	for i := range intervals {

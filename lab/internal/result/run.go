@@ -1,3 +1,12 @@
+// Package result is what a run of a scenario has measured, and its files: run.json with
+// the figures of all blocks, and beside it a raw record for each block, which are read
+// one at a time, for they are large.
+//
+//	DIR/run.json        Run
+//	DIR/raw/0001.json   traffic.Record of the first block, and so on
+//
+// It computes the figures of a block from its record. What two arms say about each
+// other is for package stats, and how it is shown for package report.
 package result
 
 import (
@@ -15,8 +24,7 @@ const Schema = "cabrank.lab.run/1"
 // Run is run.json. In JSON durations are nanoseconds; docs/schema/lab-run.schema.json
 // describes every key.
 //
-// Shape: names of arms and of loads are unique, and blocks and claims use no others
-// (Check).
+// Shape: names of arms and of loads are unique, and blocks and claims use no others (Check).
 type Run struct {
 	Schema   string `json:"schema"` // Schema
 	Scenario string `json:"scenario"`

@@ -59,10 +59,8 @@ func (r *Rig) meant(e scenario.Event) (which []int, err error) {
 		return which, nil
 	case add:
 		return nil, fmt.Errorf("all %d workers are there: none can be added", n)
-	case e.Worker > 0:
-		return nil, fmt.Errorf("there is no worker %d, but %d", e.Worker, n)
 	default:
-		return nil, fmt.Errorf("no worker is there")
+		return nil, fmt.Errorf("no worker of %d is there that it meets", n)
 	}
 }
 

@@ -159,9 +159,8 @@ func (s Spec) Cores() float64 {
 	return sum
 }
 
-// Scale is what all quotas are to be multiplied with, so that an arm of so many cores
-// has them on this machine while one core makes the load: 1 or less. A scenario has one
-// for all of its arms.
+// Scale is what all quotas are to be multiplied with, so that an arm of so many cores has them on
+// this machine while one core makes the load: 1 or less. A scenario has one for all of its arms.
 func Scale(cores float64) float64 {
 	return scale(cores, cgroup.Find(os.DirFS("/")).CPUs(runtime.NumCPU()))
 }

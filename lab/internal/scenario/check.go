@@ -243,38 +243,37 @@ func (l *Load) check(s *Scenario) error {
 			return noSuch("arm", name, armNames(s))
 		}
 	}
-	if own := l.Method != "" || l.Data != "" || l.Messages != 0; own && s.HTTP.Path != "" {
+	own := l.Method != "" || l.Data != "" || l.Messages != 0
+	if own && s.HTTP.Path != "" {
 		return errors.New("it has a method, data or messages of its own, which are for gRPC, and http is given")
-	} else if own {
-		for _, i := range s.ArmsAt(l) {
-			if s.Arms[i].Front.Kind == FrontSimulated {
-				return fmt.Errorf("it has a method, data or messages of its own, which the simulated arm %q does not know", s.Arms[i].Name)
-			}
+	}
+	_, data, _ := s.CallAt(l)
+	for _, i := range s.ArmsAt(l) {
+		a := &s.Arms[i]
+		if own && a.Front.Kind == FrontSimulated {
+			return fmt.Errorf("it has a method, data or messages of its own, which the simulated arm %q does not know", a.Name)
+		}
+		if err := cmp.Or(l.checkRaw(a, data), l.checkWorkers(a)); err != nil {
+			return err
 		}
 	}
-	if err := l.checkRaw(s); err != nil {
-		return err
-	}
-	return l.checkWorkers(s)
+	return nil
 }
 
-func (l *Load) checkWorkers(s *Scenario) error {
-	for _, i := range s.ArmsAt(l) {
-		w, front := s.Arms[i].Workers, s.Arms[i].Front.Kind
-		count := cmp.Or(l.Workers, w.Count)
-		for _, e := range l.Events {
-			if slices.Contains([]Do{DoAdd, DoRemove, DoRoll}, e.Do) && slices.Contains([]FrontKind{FrontNone, FrontEnvoy, FrontEnvoyWeb, FrontNginx, FrontNghttpx}, front) {
-				return fmt.Errorf("%s at %v: front %s of arm %q is not told of workers that come and go", e.Do, e.At, front, s.Arms[i].Name)
-			}
-			if e.Do == DoAdd {
-				count++
-			}
-			if e.Worker > count {
-				return fmt.Errorf("%s at %v: there is no worker %d in arm %q, which has %d then", e.Do, e.At, e.Worker, s.Arms[i].Name, count)
-			}
-			if e.Do == DoSlow && w.Program != ProgramWorker {
-				return fmt.Errorf("%s at %v: arm %q does not have program: %s", e.Do, e.At, s.Arms[i].Name, ProgramWorker)
-			}
+func (l *Load) checkWorkers(a *Arm) error {
+	count := cmp.Or(l.Workers, a.Workers.Count)
+	for _, e := range l.Events {
+		if slices.Contains([]Do{DoAdd, DoRemove, DoRoll}, e.Do) && slices.Contains([]FrontKind{FrontNone, FrontEnvoy, FrontEnvoyWeb, FrontNginx, FrontNghttpx}, a.Front.Kind) {
+			return fmt.Errorf("%s at %v: front %s of arm %q is not told of workers that come and go", e.Do, e.At, a.Front.Kind, a.Name)
+		}
+		if e.Do == DoAdd {
+			count++
+		}
+		if e.Worker > count {
+			return fmt.Errorf("%s at %v: there is no worker %d in arm %q, which has %d then", e.Do, e.At, e.Worker, a.Name, count)
+		}
+		if e.Do == DoSlow && a.Workers.Program != ProgramWorker {
+			return fmt.Errorf("%s at %v: arm %q does not have program: %s", e.Do, e.At, a.Name, ProgramWorker)
 		}
 	}
 	return nil
@@ -303,25 +302,21 @@ func (s *Scenario) checkBars(n strictyaml.Node) {
 	}
 }
 
-// checkRaw holds a load against its arms with raw clients.
-func (l *Load) checkRaw(s *Scenario) error {
-	_, data, _ := s.CallAt(l)
-	for _, i := range s.ArmsAt(l) {
-		a := &s.Arms[i]
-		_, err := rawh2.ParseRequest(data)
-		switch {
-		case a.Client.Raw != (a.Workers.Program == ProgramEcho):
-			return fmt.Errorf("arm %q: a raw client and program: %s go together", a.Name, ProgramEcho)
-		case !a.Client.Raw && a.Front.TLS != "":
-			return fmt.Errorf("arm %q: TLS is for raw clients", a.Name)
-		case !a.Client.Raw:
-		case err != nil:
-			return fmt.Errorf("arm %q: %w", a.Name, err)
-		case a.Front.TLS != "" && slices.Contains([]FrontKind{FrontNone, FrontDNAT, FrontNghttpx}, a.Front.Kind):
-			return fmt.Errorf("arm %q: front %s ends no TLS here", a.Name, a.Front.Kind)
-		case l.Options.Timeout > 0 || len(l.Events) > 0 || a.Front.Starts || a.Front.Kind == FrontDNS || a.Front.Kind == FrontDNAT || a.Front.Kind == FrontSimulated:
-			return fmt.Errorf("arm %q: a raw client has no timeout and no events, and calls one address; its workers are one process", a.Name)
-		}
+// checkRaw holds a load against an arm with a raw client, or without.
+func (l *Load) checkRaw(a *Arm, data string) error {
+	_, err := rawh2.ParseRequest(data)
+	switch {
+	case a.Client.Raw != (a.Workers.Program == ProgramEcho):
+		return fmt.Errorf("arm %q: a raw client and program: %s go together", a.Name, ProgramEcho)
+	case !a.Client.Raw && a.Front.TLS != "":
+		return fmt.Errorf("arm %q: TLS is for raw clients", a.Name)
+	case !a.Client.Raw:
+	case err != nil:
+		return fmt.Errorf("arm %q: %w", a.Name, err)
+	case a.Front.TLS != "" && slices.Contains([]FrontKind{FrontNone, FrontDNAT, FrontNghttpx}, a.Front.Kind):
+		return fmt.Errorf("arm %q: front %s ends no TLS here", a.Name, a.Front.Kind)
+	case l.Options.Timeout > 0 || len(l.Events) > 0 || a.Front.Starts || a.Front.Kind == FrontDNS || a.Front.Kind == FrontDNAT || a.Front.Kind == FrontSimulated:
+		return fmt.Errorf("arm %q: a raw client has no timeout and no events, and calls one address; its workers are one process", a.Name)
 	}
 	return nil
 }

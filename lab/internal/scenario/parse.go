@@ -41,9 +41,8 @@ type short struct {
 	Loads    []string      `key:"loads"`
 }
 
-// Parse reads a scenario. name is where the text is from, for errors. set has other
-// numbers for some of the file's values, by name; they are put before the text of the
-// scenario as a comment.
+// Parse reads a scenario. name is where the text is from, for errors. set has other numbers for
+// some of the file's values, by name; they are put before the text of the scenario as a comment.
 //
 // Errors: strictyaml.Faults, a line for each.
 func Parse(name string, text []byte, set map[string]string) (*Scenario, error) {

@@ -28,9 +28,8 @@ func p99(t *testing.T, h *latency.Histogram) float64 {
 	return float64(q.Value)
 }
 
-// tailed is the p99 of a block of independent calls with a heavy tail: 1 ms,
-// lognormal, and 2 % of them longer by a Pareto time with exponent 1.2, which
-// has a mean but no variance.
+// tailed is the p99 of a block of independent calls with a heavy tail: 1 ms, lognormal, and 2 %
+// of them longer by a Pareto time with exponent 1.2, which has a mean but no variance.
 func tailed(t *testing.T, random *rand.Rand) float64 {
 	t.Helper()
 	h := latency.New()
@@ -44,10 +43,9 @@ func tailed(t *testing.T, random *rand.Rand) float64 {
 	return p99(t, h)
 }
 
-// queued are the p99s of a pair of blocks with the same arrivals and the same
-// service times: four workers, each with a queue of its own that calls choose
-// at random, against one queue for all four. Calls of a block depend on each
-// other, as they do in reality: one long call delays many.
+// queued are the p99s of a pair of blocks with the same arrivals and the same service times: four
+// workers, each with a queue of its own that calls choose at random, against one queue for all
+// four. Calls of a block depend on each other, as they do in reality: one long call delays many.
 //
 // Service times are 95 % exponential around 10 ms and 5 % around 210 ms.
 func queued(t *testing.T, seed uint64, load float64) (random, single float64) {

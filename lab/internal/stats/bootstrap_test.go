@@ -14,9 +14,8 @@ import (
 // resamples is how many times a bootstrap draws from the values.
 const resamples = 1000
 
-// bca is the 95 % bootstrap interval of a mean, with the corrections for bias
-// and acceleration. It is here for the comparison that decided against it
-// (docs/decisions).
+// bca is the 95 % bootstrap interval of a mean, with the corrections for bias and acceleration.
+// It is here for the comparison that decided against it (docs/decisions).
 //
 // Source: Efron, "Better bootstrap confidence intervals", J. American
 // Statistical Association 82 (1987); the acceleration from the jackknife.

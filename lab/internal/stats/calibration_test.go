@@ -208,9 +208,8 @@ func TestCalibrationAAgainstA(t *testing.T) {
 
 func differs(c stats.Comparison) bool { return c.Verdict == stats.Lower || c.Verdict == stats.Higher }
 
-// Of eight secondary figures at least one is called different, though it is
-// not, in at most 5 % of experiments: whether they go together or not, and
-// whether or not some of them do differ.
+// Of eight secondary figures at least one is called different, though it is not, in at most 5 %
+// of experiments: whether they go together or not, and whether or not some of them do differ.
 func TestCalibrationOfFamilies(t *testing.T) {
 	const figures = 8
 	table(t, "8 secondary figures", "at least one error")

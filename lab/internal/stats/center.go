@@ -29,9 +29,8 @@ const (
 type center interface {
 	method() Method
 	estimate() float64 // the center itself; NaN if it is not known
-	// above and below return one-sided p-values: how likely data that lie so
-	// far above (below) the value are, if the center is the value or lies
-	// below (above) it.
+	// above and below return one-sided p-values: how likely data that lie so far above (below)
+	// the value are, if the center is the value or lies below (above) it.
 	above(value float64) float64
 	below(value float64) float64
 	// interval covers the center with this confidence, 0.95 for example. It
@@ -63,9 +62,8 @@ func equivalence(c center, margin float64) float64 {
 	return max(c.above(-margin), c.below(margin))
 }
 
-// student is the one-sample t method: the mean of n values is so many standard
-// errors away from the true one, and how many is distributed as Student's t
-// with n-1 degrees of freedom.
+// student is the one-sample t method: the mean of n values is so many standard errors away from
+// the true one, and how many is distributed as Student's t with n-1 degrees of freedom.
 //
 // On paired log ratios this is the paired t-test. The logarithm makes halves
 // and doubles equally far from one, and turns a noise that multiplies, as the
@@ -113,11 +111,10 @@ func (s student) interval(confidence float64) (low, high float64) {
 	return s.mean - half, s.mean + half
 }
 
-// order tells about the median from the places of the values alone: each of n
-// independent values lies above the median with a chance of one half, so that
-// the number of those is binomial. The interval goes from the k-th smallest to
-// the k-th largest value, with k so that both miss rarely enough. For 10 pairs
-// and 95 % k is 2, and the interval holds in 97.9 % of all cases.
+// order tells about the median from the places of the values alone: each of n independent values
+// lies above the median with a chance of one half, so that the number of those is binomial. The
+// interval goes from the k-th smallest to the k-th largest value, with k so that both miss rarely
+// enough. For 10 pairs and 95 % k is 2, and the interval holds in 97.9 % of all cases.
 //
 // An infinite value is one like any other here. An unknown one counts as what
 // is worst for each statement: it may lie at either end of the interval, and
@@ -218,10 +215,9 @@ func (i Interval) MarshalJSON() ([]byte, error) {
 	}{end(i.Low), i.Middle, end(i.High)})
 }
 
-// Words says the conclusion in plain words: "p99 lower by 31–44 %", "p99: no
-// difference shown (3 % lower to 8 % higher)", "p99 about equal (within 5 %)",
-// "p99: too few pairs (8, needs 10)". It speaks of the arm Other. What is said
-// of blocks without answers is in Silence.
+// Words says the conclusion in plain words: "p99 lower by 31–44 %", "p99: no difference shown (3
+// % lower to 8 % higher)", "p99 about equal (within 5 %)", "p99: too few pairs (8, needs 10)". It
+// speaks of the arm Other. What is said of blocks without answers is in Silence.
 func (c Comparison) Words() string {
 	switch c.Verdict {
 	case Lower, Higher:

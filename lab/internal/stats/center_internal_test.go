@@ -6,9 +6,8 @@ import (
 	"testing"
 )
 
-// The values of Student's sleep data (Biometrika 6, 1908): the differences of
-// two drugs in hours. Published: t = 4.0621 with 9 degrees of freedom,
-// p = 0.002833, 95 % from 0.7001 to 2.4599.
+// The values of Student's sleep data (Biometrika 6, 1908): the differences of two drugs in hours.
+// Published: t = 4.0621 with 9 degrees of freedom, p = 0.002833, 95 % from 0.7001 to 2.4599.
 func TestStudentAgainstStudent(t *testing.T) {
 	s := newStudent([]float64{1.2, 2.4, 1.3, 1.3, 0, 1.0, 1.8, 0.8, 4.6, 1.4})
 	low, high := s.interval(0.95)

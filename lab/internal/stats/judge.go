@@ -1,3 +1,23 @@
+// Package stats says what a number of runs allow to say about two arms: is one
+// better, by how much, are they about equal, or was there too little to tell.
+//
+// The unit is the block: one run of one arm, which gives one figure, such as its p99. The calls
+// inside a run are not independent, they shared a queue and a minute of the machine; a million of
+// them is still one run. Two blocks, one of each arm, make a pair: they had the same arrivals and
+// ran close together, in random order (Plan). What counts is the ratio of the two figures.
+//
+//   - Judge takes the pairs of figures: of a primary one, which decides, and of
+//     others, which are corrected for their number (Holm).
+//   - The interval is Student's t on the logarithms of the ratios. Where a
+//     figure is infinite or unknown it is made of order statistics.
+//   - With fewer than MinPairs pairs there is no verdict.
+//   - "About equal" is a claim of its own, with a margin that was stated
+//     before (two one-sided tests), and not the absence of a difference.
+//
+// How often all this is wrong is measured, in the tests with known truth
+// (calibration_test.go); docs/lab-method.md has the results.
+//
+// The package draws no conclusion about calls, knows no histogram, and reads no clock.
 package stats
 
 import (
@@ -9,9 +29,8 @@ import (
 )
 
 const (
-	// MinPairs is how many pairs with a known ratio a verdict takes. With
-	// fewer, the interval depends on the noise being normal, which nobody can
-	// check on so few.
+	// MinPairs is how many pairs with a known ratio a verdict takes. With fewer, the interval
+	// depends on the noise being normal, which nobody can check on so few.
 	MinPairs = 10
 
 	// Alpha is the error that is allowed: of the primary figure; of all
@@ -65,16 +84,14 @@ type Comparison struct {
 	Ratio      Interval `json:"ratio"`            // Other over Base; without a verdict the whole range
 	Confidence float64  `json:"confidence"`       // that of the interval: 0.95, and more for a figure of many
 	Method     Method   `json:"method,omitempty"` // empty with too few pairs
-	// P is the p-value of "no difference", PEqual that of "differs by the
-	// margin or more"; both are corrected for the number of figures, and 1 if
-	// the claim was not tested.
+	// P is the p-value of "no difference", PEqual that of "differs by the margin or more"; both
+	// are corrected for the number of figures, and 1 if the claim was not tested.
 	P      float64 `json:"p"`
 	PEqual float64 `json:"p_equal"`
 	Margin float64 `json:"margin"`
 	Pairs  int     `json:"pairs"`
 	Known  int     `json:"known"` // pairs that have a ratio
-	// BaseSilent and OtherSilent are in how many blocks of each arm no call
-	// was answered.
+	// BaseSilent and OtherSilent are in how many blocks of each arm no call was answered.
 	BaseSilent  int `json:"base_silent"`
 	OtherSilent int `json:"other_silent"`
 }
@@ -183,11 +200,10 @@ type decision struct {
 	level float64
 }
 
-// holm corrects the p-values of a family of m figures so that the chance to
-// show any that is not there is at most alpha, however they depend on each
-// other. The smallest p-value is compared with alpha/m, the next one with
-// alpha/(m-1), and so on; at the first that is too large it ends, and that one
-// and all after it are not shown.
+// holm corrects the p-values of a family of m figures so that the chance to show any that is not
+// there is at most alpha, however they depend on each other. The smallest p-value is compared
+// with alpha/m, the next one with alpha/(m-1), and so on; at the first that is too large it ends,
+// and that one and all after it are not shown.
 //
 // Source: Holm, "A simple sequentially rejective multiple test procedure",
 // Scandinavian Journal of Statistics 6 (1979).
@@ -224,8 +240,7 @@ type Pair struct {
 	Base, Other float64
 }
 
-// Unknown is the figure of a block that cannot be told, such as the p99 of too
-// few calls.
+// Unknown is the figure of a block that cannot be told, such as the p99 of too few calls.
 func Unknown() float64 { return math.NaN() }
 
 func (p Pair) check() error {
@@ -284,11 +299,10 @@ type Round struct {
 	Order []int // the arms, by number, as they run
 }
 
-// Plan lays out an experiment of so many rounds with so many arms. In every
-// round the arms run in a random order, drawn for each round anew: what
-// changes with time (a machine that gets warm, a neighbor) falls on all arms
-// alike, and whoever runs second has no advantage. This is a randomized
-// complete block design.
+// Plan lays out an experiment of so many rounds with so many arms. In every round the arms run in
+// a random order, drawn for each round anew: what changes with time (a machine that gets warm, a
+// neighbor) falls on all arms alike, and whoever runs second has no advantage. This is a
+// randomized complete block design.
 //
 // The same seed gives the same plan, today and with the next Go.
 //

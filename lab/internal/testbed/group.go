@@ -82,8 +82,7 @@ func (g *Group) Prefer() error {
 // nothing runs outside before. Its status is 125 if it may not.
 const enter = `while [ "$1" != -- ]; do echo 0 >"$1" || exit 125; shift; done; shift; exec "$@"`
 
-// Enter is what is put before a command that is to run in the group. It becomes the
-// command.
+// Enter is what is put before a command that is to run in the group. It becomes the command.
 func (g *Group) Enter() []string {
 	command := []string{"/bin/sh", "-c", enter, "sh"}
 	for _, folder := range g.folders {

@@ -36,8 +36,7 @@ func (k *kernel) have() (names []string) {
 	return names
 }
 
-// used opens a tree, makes two groups and closes it; what was there in between is
-// returned.
+// used opens a tree, makes two groups and closes it; what was there in between is returned.
 func used(t *testing.T, root fs.FS, k *kernel) (folders []string, one *Group) {
 	t.Helper()
 	before := k.have()

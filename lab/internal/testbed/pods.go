@@ -50,8 +50,7 @@ func StartPods(command []string) (*Pods, error) {
 	return n, nil
 }
 
-// Enter is what is put before a command that is to run in the network. It becomes the
-// command.
+// Enter is what is put before a command that is to run in the network. It becomes the command.
 func (n *Pods) Enter() []string { return append(append([]string(nil), n.enter...), "--") }
 
 // Set says what is behind the Service from now on.

@@ -22,8 +22,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Use is what a process has used since it began and holds now, with all that it has
-// started.
+// Use is what a process has used since it began and holds now, with all that it has started.
 type Use struct {
 	// CPU is user and system time, also of children that have ended and that their
 	// parent has waited for; theirs is counted in ticks of 10 ms.
@@ -237,9 +236,8 @@ type Demand struct {
 // spareFiles is what a process opens beside its connections, amply.
 const spareFiles = 100
 
-// Refuse says in a line what stands against a demand, with what to do; empty if nothing
-// does. What is above the limits of the machine would be measured instead of what is to
-// be compared.
+// Refuse says in a line what stands against a demand, with what to do; empty if nothing does.
+// What is above the limits of the machine would be measured instead of what is to be compared.
 func (l Limits) Refuse(d Demand) string {
 	each := func(n, of int) int { return (n + max(of, 1) - 1) / max(of, 1) }
 	files := each(d.Connections, d.Generators)

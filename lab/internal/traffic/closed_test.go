@@ -8,8 +8,7 @@ import (
 	"time"
 )
 
-// Twenty callers with calls of 150 ms and pauses of 100 ms: each makes four calls a
-// second.
+// Twenty callers with calls of 150 ms and pauses of 100 ms: each makes four calls a second.
 func TestCallersThink(t *testing.T) {
 	r := run(t, Options{Callers: 20, Think: 100 * time.Millisecond, Duration: 10 * time.Second}, takes(150*time.Millisecond))
 	if r.Loop != ClosedLoop || r.Due != 800 || r.Calls.Answered.Count() != 800 || r.MostUnderWay != 20 {

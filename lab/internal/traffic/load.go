@@ -1,3 +1,18 @@
+// Package traffic makes calls by a plan, with any Client, and records what became of each.
+//
+// Options are what people type; Options.Plan reads them into a Plan. New joins a plan
+// and a client to a Load; Load.Run makes the calls and returns a Record, and Load.Live
+// tells how it goes meanwhile. Records merge without loss and are written as JSON.
+//
+//  1. In an open loop calls start at moments that were drawn before, whoever has
+//     answered. Latency and deadline count from that intended start.
+//  2. In a closed loop a number of callers make one call after the other. Its records
+//     say so: they are not to be set beside those of an open loop.
+//  3. Every call that was due is in the record once: answered, failed, unsent or open.
+//  4. Nothing grows without bound: at most Plan.Most calls are under way, and what
+//     is kept does not grow with their number.
+//
+// It knows no protocol and no socket: package caller has a client that uses grpc-go.
 package traffic
 
 import (
@@ -120,8 +135,7 @@ func (l *Load) await(giveUp context.CancelFunc) {
 	}
 }
 
-// close makes the record of a load whose calls have ended. end is when calls ceased
-// to start.
+// close makes the record of a load whose calls have ended. end is when calls ceased to start.
 func (l *Load) close(end time.Duration, unsent map[time.Duration]int64) (*Record, error) {
 	now := l.now()
 	for due, calls := range unsent {
@@ -269,10 +283,9 @@ func (t *tally) add(live *Live, last *latency.Histogram, counted time.Duration) 
 
 // Client makes calls; each of the lab's clients is one.
 type Client interface {
-	// Call makes one call and returns when it has ended: with its answer, or at
-	// its deadline with the code 4, or soon after ctx is cancelled. ctx has no
-	// deadline: whoever can do without a timer for each call does.
-	// Many calls are under way at a time.
+	// Call makes one call and returns when it has ended: with its answer, or at its deadline with
+	// the code 4, or soon after ctx is cancelled. ctx has no deadline: whoever can do without a
+	// timer for each call does. Many calls are under way at a time.
 	Call(ctx context.Context, call Call) Answer
 }
 
@@ -319,8 +332,7 @@ type Answer struct {
 	Code    uint32 // the status of gRPC, 0 for OK
 	Message string // the text of a failure
 	Worker  string // who has answered; empty if that is not known
-	// Workers counts answers by worker where one call stands for several; Worker is
-	// empty then.
+	// Workers counts answers by worker where one call stands for several; Worker is empty then.
 	Workers Shares
 	// Sent and Received count the messages of the call and their bytes, as they
 	// are before compression and without prefix.

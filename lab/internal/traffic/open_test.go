@@ -41,8 +41,7 @@ func TestPausedServerGivesTheP99OfArithmetic(t *testing.T) {
 	}
 }
 
-// A server that never answers slows no arrival; its calls are open at the end, with
-// their ages.
+// A server that never answers slows no arrival; its calls are open at the end, with their ages.
 func TestSilentServerSlowsNobody(t *testing.T) {
 	var sent atomic.Int64
 	silent := clientFunc(func(ctx context.Context, _ Call) Answer {
@@ -54,7 +53,7 @@ func TestSilentServerSlowsNobody(t *testing.T) {
 	if sent.Load() != 2000 || r.Open.Count() != 2000 || r.Calls.Count() != 0 || r.Unsent.Ages.Count() != 0 {
 		t.Errorf("%d sent, %d open, %d ended", sent.Load(), r.Open.Count(), r.Calls.Count())
 	}
-	if low, high := r.Open.Min(), r.Open.Max(); low < 999*time.Millisecond || low > 1010*time.Millisecond || high < 2990*time.Millisecond {
+	if low, high := r.Open.At(0), r.Open.Max(); low < 999*time.Millisecond || low > 1010*time.Millisecond || high < 2990*time.Millisecond {
 		t.Errorf("ages from %v to %v, want 1 s to 3 s", low, high)
 	}
 	if r.Latency().Count() != 2000 || r.FailedShare() != 1 || r.Came != 0 {
@@ -69,8 +68,8 @@ func TestDeadlineFromTheIntendedStart(t *testing.T) {
 		return Answer{Code: 4, Message: "deadline"}
 	})
 	r := run(t, Options{Rate: "100", Duration: 10 * time.Second, Timeout: 300 * time.Millisecond}, honest)
-	if r.Calls.Codes[4] != 1000 || r.Calls.Failed.Max()-r.Calls.Failed.Min() > time.Millisecond {
-		t.Errorf("codes %v, failures from %v to %v", r.Calls.Codes, r.Calls.Failed.Min(), r.Calls.Failed.Max())
+	if r.Calls.Codes[4] != 1000 || r.Calls.Failed.Max()-r.Calls.Failed.At(0) > time.Millisecond {
+		t.Errorf("codes %v, failures from %v to %v", r.Calls.Codes, r.Calls.Failed.At(0), r.Calls.Failed.Max())
 	}
 	near(t, "failures in seconds", r.Calls.Failed.Max().Seconds(), 0.3, 0.002)
 	if len(r.Failures) != 1 || r.Failures[0] != (Failure{Code: 4, Message: "deadline", Calls: 1000}) {
@@ -78,8 +77,7 @@ func TestDeadlineFromTheIntendedStart(t *testing.T) {
 	}
 }
 
-// stuck is a waiter that once sleeps much longer than it should, as a generator
-// that gets no CPU.
+// stuck is a waiter that once sleeps much longer than it should, as a generator that gets no CPU.
 type stuck struct {
 	at, length time.Duration
 	slept      time.Duration
@@ -104,8 +102,8 @@ func TestLateGenerator(t *testing.T) {
 			t.Fatal(err)
 		}
 		near(t, "late calls", float64(r.Unsent.Late), 700, 0.01)
-		if r.Due != 15_000 || r.Unsent.Full != 0 || r.Unsent.Ages.Min() < 299*time.Millisecond || r.Unsent.Ages.Max() > 301*time.Millisecond {
-			t.Errorf("%d due; ages from %v to %v", r.Due, r.Unsent.Ages.Min(), r.Unsent.Ages.Max())
+		if r.Due != 15_000 || r.Unsent.Full != 0 || r.Unsent.Ages.At(0) < 299*time.Millisecond || r.Unsent.Ages.Max() > 301*time.Millisecond {
+			t.Errorf("%d due; ages from %v to %v", r.Due, r.Unsent.Ages.At(0), r.Unsent.Ages.Max())
 		}
 		near(t, "the longest latency", r.Calls.Answered.Max().Seconds(), 0.3, 0.01)
 		near(t, "the longest lag", r.Lag.Max().Seconds(), 1, 0.01)
@@ -220,8 +218,7 @@ func TestCutShortWithOpenCalls(t *testing.T) {
 	})
 }
 
-// Two arms with the same seed get the same calls at the same moments, however slow
-// they are.
+// Two arms with the same seed get the same calls at the same moments, however slow they are.
 func TestTwoArmsGetTheSameArrivals(t *testing.T) {
 	o := Options{Rate: "50..200", Arrivals: "poisson", Duration: 10 * time.Second, Warmup: time.Second, Seed: 4}
 	seen := func(d time.Duration) map[uint64]time.Duration {

@@ -36,9 +36,8 @@ func newPacer(calls context.Context, l *Load) *pacer {
 	return &pacer{load: l, ctx: calls, jobs: make(chan Arrival), unsent: map[time.Duration]int64{}}
 }
 
-// run starts calls until the plan is over or ctx is cancelled, and returns when that
-// was, since the start of the load. All calls that were due until then were started,
-// or recorded as unsent.
+// run starts calls until the plan is over or ctx is cancelled, and returns when that was, since
+// the start of the load. All calls that were due until then were started, or recorded as unsent.
 func (p *pacer) run(ctx context.Context) (time.Duration, error) {
 	defer close(p.jobs)
 	defer p.drive()

@@ -20,9 +20,8 @@ const (
 // Options are a load as people ask for it. One of Rate, Callers and Stages is given.
 type Options struct {
 	Rate string // of an open loop: see ParseRate
-	// Arrivals is how the calls of an open loop are spread: "constant" (the
-	// default, as in k6, vegeta, ghz and wrk2) or "poisson", as from many callers
-	// who do not know each other.
+	// Arrivals is how the calls of an open loop are spread: "constant" (the default, as in k6,
+	// vegeta, ghz and wrk2) or "poisson", as from many callers who do not know each other.
 	Arrivals string        `key:"arrivals" oneof:"constant|poisson"`
 	Callers  int           // of a closed loop
 	Stages   string        `key:"stages"`                // callers over time: see ParseStages

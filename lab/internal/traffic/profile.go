@@ -39,8 +39,7 @@ func (p Piece) reach(a float64) time.Duration {
 	return min(time.Duration(math.Round(x*float64(time.Second))), p.Length)
 }
 
-// Profile is a level over time: calls per second of an open loop, callers of a
-// closed one.
+// Profile is a level over time: calls per second of an open loop, callers of a closed one.
 type Profile []Piece
 
 // Length is how long the profile lasts.

@@ -400,10 +400,9 @@ const (
 // GeneratorLimits says in a line why the generator, not the service, may have set the
 // figures of a record, or "". Such a record is kept and marked, and not judged.
 //
-// The rule: the core of the generator was busy for 85 % of the time or more, or the
-// send lag is above a tenth of the latency that it is in: of the mean, or of a quantile
-// that there are calls enough for. busy is that share, 0 to 1, of the busiest core of the
-// generator; 0 if not known.
+// The rule: the core of the generator was busy for 85 % of the time or more, or the send lag is
+// above a tenth of the latency that it is in: of the mean, or of a quantile that there are calls
+// enough for. busy is that share, 0 to 1, of the busiest core of the generator; 0 if not known.
 func (r *Record) GeneratorLimits(busy float64) string {
 	if why := TooBusy(busy); why != "" {
 		return why

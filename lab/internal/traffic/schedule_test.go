@@ -60,8 +60,7 @@ func TestCallsAtARate(t *testing.T) {
 	}
 }
 
-// A rate that does not divide a second is rounded up to the grid, and keeps its
-// number of calls.
+// A rate that does not divide a second is rounded up to the grid, and keeps its number of calls.
 func TestArrivalsOnTheGrid(t *testing.T) {
 	all := arrivals(plan(t, Options{Rate: "7001", Duration: 10 * time.Second}))
 	if len(all) != 70_010 {
@@ -106,9 +105,8 @@ func TestSteps(t *testing.T) {
 	}
 }
 
-// The gaps of Poisson arrivals are exponential: mean and deviation are equal, and
-// the share of gaps above the mean is 1/e. Counts of disjoint seconds vary by
-// their mean.
+// The gaps of Poisson arrivals are exponential: mean and deviation are equal, and the share of
+// gaps above the mean is 1/e. Counts of disjoint seconds vary by their mean.
 func TestPoissonArrivals(t *testing.T) {
 	all := arrivals(plan(t, Options{Rate: "100", Arrivals: "poisson", Duration: 1000 * time.Second, Seed: 3}))
 	n := float64(len(all))

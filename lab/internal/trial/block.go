@@ -148,8 +148,7 @@ func disturb(ctx context.Context, stand Stand, events []scenario.Event, from tim
 	}
 }
 
-// Generator makes calls in a process of its own: agent.Process is one, and explains the
-// methods.
+// Generator makes calls in a process of its own: agent.Process is one, and explains the methods.
 type Generator interface { //nolint:interfacebloat // the life of a process
 	PID() int
 	Ready() (how string, err error)
