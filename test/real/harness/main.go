@@ -5,6 +5,8 @@ import (
 	"os/signal"
 	"syscall"
 	"testing"
+
+	"github.com/cabrank/cabrank/test/real/oneslot"
 )
 
 // Role is what the test binary does when it is started with its name as the first
@@ -20,7 +22,7 @@ func Main(m *testing.M, more ...Role) {
 	roles := append([]Role{
 		{FaultWorkerRole, runFaultWorker},
 		{ManagerRole, runManager},
-		{OneSlotRole, runOneSlot},
+		{oneslot.Role, oneslot.Run},
 	}, more...)
 	for _, role := range roles {
 		if len(os.Args) > 1 && os.Args[1] == role.Name {

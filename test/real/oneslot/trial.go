@@ -2,7 +2,7 @@
 // kind that cannot hide a bad choice: calls that are drawn in advance, a worker
 // and callers for them, and what came of it beside a perfect queue.
 //
-// Start from Draw, Trial and Serve; Judge puts together what callers and workers
+// Start from Draw, Trial and Run; Judge puts together what callers and workers
 // have seen. Both tell the time by the machine's monotonic clock, so that their
 // records can be compared across processes.
 package oneslot
@@ -86,8 +86,7 @@ func now() time.Duration {
 	return time.Duration(t.Nano())
 }
 
-// Run makes all calls and returns how each ended, in their order. When ctx ends, so do
-// the calls.
+// Run makes all calls and returns how each ended, in their order. When ctx ends, so do the calls.
 //
 // Errors: of the address.
 func (t Trial) Run(ctx context.Context) ([]Outcome, error) {

@@ -4,15 +4,17 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"flag"
 	"fmt"
-	"io"
 	"net"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"google.golang.org/grpc"
@@ -26,9 +28,8 @@ import (
 )
 
 const (
-	// Method is what a call without a method of its own asks for. A Worker takes
-	// every method: a google.protobuf.Duration, the service time, is answered
-	// by a google.protobuf.Empty.
+	// Method is what a call without a method of its own asks for. A worker takes every method: a
+	// google.protobuf.Duration, the service time, is answered by a google.protobuf.Empty.
 	Method = "/cabrank.bench.OneSlot/Work"
 
 	// callKey is the metadata that carries the index of a call.
@@ -53,41 +54,52 @@ type WhenBusy string
 
 // The ways of a busy worker.
 const (
-	Run    WhenBusy = "run"    // it waits here and runs, whatever its caller does: a handler behind a lock
+	Queue  WhenBusy = "run"    // it waits here and runs, whatever its caller does: a handler behind a lock
 	Skip   WhenBusy = "skip"   // it waits here, and does not begin if its caller has gone: Python's pool
 	Refuse WhenBusy = "refuse" // it is sent back: Ruby's pool
 )
 
-// Worker runs one call at a time, by sleeping for as long as the call says. A
-// call that has begun runs to its end, also when its caller leaves, as in the
-// thread pools of Ruby and Python.
-//
-// Concurrency: the fields must not change once Serve has begun.
-type Worker struct {
-	Name string
-	Busy WhenBusy
-	// Lag is how long after its answer a call still takes the slot.
-	Lag time.Duration
-	// Stall is added to the service time of every StallEvery-th call, of none if that is 0.
-	Stall      time.Duration
-	StallEvery int
-	// Records gets one line of JSON for each call, when it has ended.
-	Records io.Writer
+// Role as the first argument makes a test binary a worker (Run).
+const Role = "one-slot-worker"
+
+// worker runs one call at a time, by sleeping for as long as the call says. A call that has
+// begun runs to its end, also when its caller leaves, as in the thread pools of Ruby and Python.
+type worker struct {
+	name       string
+	busy       WhenBusy
+	lag        time.Duration // how long after its answer a call still takes the slot
+	stall      time.Duration // what each stallEvery-th call takes longer, none if that is 0
+	stallEvery int
+	records    *os.File // gets one line of JSON for each call, when it has ended
 
 	here  atomic.Int32 // calls that run, lag included, or wait
 	slot  sync.Mutex   // held while a call runs
 	begun int          // calls that have begun; guarded by slot
 }
 
-// Run is Serve at an address (host:port or unix:/path) with Records in a file.
-func (w *Worker) Run(ctx context.Context, addr, records string) error {
-	file, err := os.OpenFile(records, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
-	if err != nil {
+// Run is a worker named $CABRANK_WORKER at $CABRANK_ADDR, with its records in a file of its
+// name: it answers calls, and health checks beside the slot, until SIGTERM and then until the
+// calls that have begun have ended.
+func Run(args []string) error {
+	w := &worker{name: os.Getenv("CABRANK_WORKER")}
+	flags := flag.NewFlagSet(Role, flag.ContinueOnError)
+	records := flags.String("records", "", "folder of the records")
+	flags.StringVar((*string)(&w.busy), "busy", string(Queue), "what becomes of a call beside another one")
+	flags.DurationVar(&w.lag, "lag", 0, "how long after its answer a call still takes the slot")
+	flags.DurationVar(&w.stall, "stall", 0, "what some calls take longer")
+	stalls := flags.String("stalls", "", "the worker where they do")
+	flags.IntVar(&w.stallEvery, "stall-every", 0, "which")
+	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	defer file.Close()
-	w.Records = file
-	network := "tcp"
+	if w.name != *stalls {
+		w.stallEvery = 0
+	}
+	var err error
+	if w.records, err = os.OpenFile(filepath.Join(*records, w.name), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600); err != nil {
+		return err
+	}
+	network, addr := "tcp", os.Getenv("CABRANK_ADDR")
 	if path, ok := strings.CutPrefix(addr, "unix:"); ok {
 		network, addr = "unix", path
 	}
@@ -95,57 +107,53 @@ func (w *Worker) Run(ctx context.Context, addr, records string) error {
 	if err != nil {
 		return err
 	}
-	return w.Serve(ctx, l)
-}
-
-// Serve answers calls, and health checks beside the slot, until ctx ends and
-// then until the calls that have begun have ended.
-func (w *Worker) Serve(ctx context.Context, l net.Listener) error {
 	server := grpc.NewServer(grpc.UnknownServiceHandler(w.call), grpc.WaitForHandlers(true))
 	healthpb.RegisterHealthServer(server, health.NewServer())
-	defer context.AfterFunc(ctx, server.Stop)()
+	ctx, cancel := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer cancel()
+	context.AfterFunc(ctx, server.Stop) // Serve waits for it
 	return server.Serve(l)
 }
 
-func (w *Worker) call(_ any, stream grpc.ServerStream) error {
-	record := Record{Call: callIndex(stream.Context()), Worker: w.Name, Overlap: w.here.Add(1) > 1}
+func (w *worker) call(_ any, stream grpc.ServerStream) error {
+	record := Record{Call: callIndex(stream.Context()), Worker: w.name, Overlap: w.here.Add(1) > 1}
 	var service durationpb.Duration
 	err := stream.RecvMsg(&service)
 	if err == nil {
 		err = w.run(stream.Context(), service.AsDuration(), &record)
 	}
 	leave := func() { w.here.Add(-1) }
-	if w.Lag > 0 {
-		time.AfterFunc(w.Lag, leave)
+	if w.lag > 0 {
+		time.AfterFunc(w.lag, leave)
 	} else {
 		leave()
 	}
 	if err != nil {
 		return err
 	}
-	if err := stream.SetHeader(metadata.Pairs("x-worker", w.Name)); err != nil {
+	if err := stream.SetHeader(metadata.Pairs("x-worker", w.name)); err != nil {
 		return err
 	}
 	return stream.SendMsg(&emptypb.Empty{})
 }
 
 // run does the work of a call, or says why not.
-func (w *Worker) run(ctx context.Context, service time.Duration, record *Record) error {
-	if w.Busy == Refuse && record.Overlap {
+func (w *worker) run(ctx context.Context, service time.Duration, record *Record) error {
+	if w.busy == Refuse && record.Overlap {
 		return status.Error(codes.ResourceExhausted, refusal)
 	}
 	w.slot.Lock()
 	defer w.slot.Unlock()
-	if w.Busy == Skip && ctx.Err() != nil {
+	if w.busy == Skip && ctx.Err() != nil {
 		return status.FromContextError(ctx.Err()).Err()
 	}
-	if w.begun++; w.StallEvery > 0 && w.begun%w.StallEvery == 0 {
-		service += w.Stall
+	if w.begun++; w.stallEvery > 0 && w.begun%w.stallEvery == 0 {
+		service += w.stall
 	}
 	record.Began = now()
 	time.Sleep(service)
 	record.Ended = now()
-	return json.NewEncoder(w.Records).Encode(record) // one write: a reader sees whole lines
+	return json.NewEncoder(w.records).Encode(record) // one write: a reader sees whole lines
 }
 
 func callIndex(ctx context.Context) int {
@@ -156,7 +164,7 @@ func callIndex(ctx context.Context) int {
 	return index
 }
 
-// ReadFolder reads all files of a folder in which Workers have their records. A last line
+// ReadFolder reads all files of a folder in which workers have their records. A last line
 // that is not whole yet is left out.
 func ReadFolder(dir string) (all []Record, err error) {
 	files, err := filepath.Glob(filepath.Join(dir, "*"))

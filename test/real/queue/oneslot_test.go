@@ -42,7 +42,7 @@ func startOneSlots(t *testing.T, number int, o oneSlotOptions) *oneSlots {
 	records := t.TempDir()
 	n := strconv.Itoa(number)
 	args := slices.Concat([]string{"--transport", "unix", "--workers", n, "--min-ready", n, "--slots", "1"}, o.flags,
-		[]string{"--", self, harness.OneSlotRole, "-records", records}, o.worker)
+		[]string{"--", self, oneslot.Role, "-records", records}, o.worker)
 	s := &oneSlots{Cabrank: harness.StartCabrankEnv(t, o.env, args...), number: number, records: records}
 	s.WaitReady(harness.Patience)
 	return s
@@ -59,9 +59,8 @@ func (s *oneSlots) try(trial *oneslot.Trial) []oneslot.Outcome {
 	return outcomes
 }
 
-// finish stops cabrank and its workers, which end what they have begun first,
-// and puts together what both ends have seen. A call is never run twice and
-// never answered by nobody.
+// finish stops cabrank and its workers, which end what they have begun first, and puts together
+// what both ends have seen. A call is never run twice and never answered by nobody.
 func (s *oneSlots) finish(trial oneslot.Trial, outcomes []oneslot.Outcome) oneslot.Finding {
 	s.T.Helper()
 	f := s.judge(trial, outcomes)
@@ -130,7 +129,7 @@ func overloadTrial(t *testing.T, seed uint64, calls int, busy oneslot.WhenBusy, 
 		t.Errorf("%.1f %% answered in time, want at least %.0f %%", 100*got, 100*least)
 	}
 	mostLate := 2 * s.number // on their way while the machine stood still
-	if busy == oneslot.Run {
+	if busy == oneslot.Queue {
 		// Nobody tells when a handler is through whose caller has gone, so now and
 		// then a call meets it at the worker (R5). This one would run all the same.
 		mostLate += calls / 100

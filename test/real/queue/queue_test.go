@@ -17,7 +17,7 @@ func TestQueueIsNearlyPerfect(t *testing.T) { queueTrial(t, 1, 500, 1.5, time.Se
 // At 140 % with deadlines nothing is begun in vain (R16), whatever a busy
 // worker does with a call too many.
 func TestOverloadIsWorkedInTime(t *testing.T) {
-	for _, busy := range []oneslot.WhenBusy{oneslot.Run, oneslot.Skip, oneslot.Refuse} {
+	for _, busy := range []oneslot.WhenBusy{oneslot.Queue, oneslot.Skip, oneslot.Refuse} {
 		t.Run(string(busy), func(t *testing.T) { overloadTrial(t, 1, 800, busy, 0.35) })
 	}
 }
