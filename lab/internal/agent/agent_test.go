@@ -72,7 +72,7 @@ func serve(t *testing.T, j Job) *generator {
 		g.ended <- err
 	}()
 	t.Cleanup(func() { in.Close() })
-	if err := json.NewEncoder(in).Encode(j); err != nil {
+	if err := json.NewEncoder(in).Encode(j); err != nil { //nolint:musttag // as it is in Go
 		t.Fatal(err)
 	}
 	return g

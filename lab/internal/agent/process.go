@@ -34,7 +34,7 @@ func Start(command []string, job Job) (*Process, error) {
 		return nil, fmt.Errorf("a generator cannot be started: %w", err)
 	}
 	p := &Process{child: child, in: json.NewEncoder(child.In), out: json.NewDecoder(child.Out)}
-	_ = p.in.Encode(job) // one that has ended already is found by Ready
+	_ = p.in.Encode(job) //nolint:errchkjson,musttag // one that has ended already is found by Ready
 	return p, nil
 }
 
@@ -56,7 +56,7 @@ func (p *Process) Ready() (how string, err error) {
 }
 
 // Begin has the load begin at a moment.
-func (p *Process) Begin(at time.Time) { _ = p.in.Encode(begin{at}) } // Wait finds what fails
+func (p *Process) Begin(at time.Time) { _ = p.in.Encode(begin{at}) } //nolint:errchkjson // Wait finds what fails
 
 // Stop has no more calls start.
 func (p *Process) Stop() { p.stop.Do(func() { p.child.In.Close() }) }

@@ -45,7 +45,7 @@ const gatewayLimit = 30 * time.Second
 func Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 	s := &server{in: json.NewDecoder(in), out: json.NewEncoder(out)}
 	var job Job
-	if err := s.in.Decode(&job); err != nil {
+	if err := s.in.Decode(&job); err != nil { //nolint:musttag // plans and options go as they are in Go
 		return fmt.Errorf("the job cannot be read: %w", err)
 	}
 	if err := s.do(ctx, job); err != nil {

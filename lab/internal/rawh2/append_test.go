@@ -60,7 +60,7 @@ func TestBlockMemo(t *testing.T) {
 func TestMessage(t *testing.T) {
 	for _, size := range []int{MinMessage, 17, MaxMessage} {
 		m := AppendMessage(nil, size, 7, 3, 258)
-		if len(m) != PrefixBytes+size || len(m) > MaxPayload || Answers(m) != 7 {
+		if len(m) != prefixBytes+size || len(m) > maxPayload || Answers(m) != 7 {
 			t.Errorf("size %d: %d bytes that want %d answers", size, len(m), Answers(m))
 		}
 		if !Whole(m) || Whole(m[:len(m)-1]) || Whole(m[:4]) || Whole(nil) {

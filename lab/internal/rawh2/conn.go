@@ -20,7 +20,7 @@ import (
 )
 
 const (
-	MaxPayload = 16384 // the largest DATA frame that is sent; every peer takes it
+	maxPayload = 16384 // the largest DATA frame that is sent; every peer takes it
 	// ourWindow is what we let a peer send on the connection; it is topped up
 	// when half is used, so that credit frames hardly ever disturb.
 	ourWindow       = 1 << 30
@@ -29,7 +29,7 @@ const (
 	ReadBuffer = 256 << 10
 	// SmallReadBuffer takes one of the largest frames: for thousands of
 	// connections that hardly do anything.
-	SmallReadBuffer = headerBytes + MaxPayload
+	SmallReadBuffer = headerBytes + maxPayload
 
 	headerBytes = 9
 )
@@ -108,8 +108,8 @@ func (c *Conn) Headers(stream uint32, block []byte, end bool) {
 // the peer's window has no room, all of it waits in order.
 func (c *Conn) Send(stream uint32, data []byte, end bool, after []byte) error {
 	size := int64(len(data))
-	if size > MaxPayload || size > c.streamWindow {
-		return fmt.Errorf("a message of %d bytes does not fit in a frame of %d or a stream window of %d", size, MaxPayload, c.streamWindow)
+	if size > maxPayload || size > c.streamWindow {
+		return fmt.Errorf("a message of %d bytes does not fit in a frame of %d or a stream window of %d", size, maxPayload, c.streamWindow)
 	}
 	if size > c.window || len(c.waiting) > 0 {
 		c.waiting = append(c.waiting, parcel{stream, append([]byte(nil), data...), end, append([]byte(nil), after...)})
@@ -217,8 +217,8 @@ func (c *Conn) handleRead(h Handler) error {
 	for c.end-c.begin >= headerBytes {
 		b := c.in[c.begin:c.end]
 		size := int(b[0])<<16 | int(b[1])<<8 | int(b[2])
-		if size > MaxPayload {
-			return fmt.Errorf("a frame of %d bytes, announced were %d", size, MaxPayload)
+		if size > maxPayload {
+			return fmt.Errorf("a frame of %d bytes, announced were %d", size, maxPayload)
 		}
 		if len(b) < headerBytes+size {
 			return nil

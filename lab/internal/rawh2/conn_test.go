@@ -114,7 +114,7 @@ func TestServeRefuses(t *testing.T) {
 		says string
 	}{
 		"block in pieces": {func(fr *http2.Framer) { fr.WriteHeaders(http2.HeadersFrameParam{StreamID: 1}) }, "in several frames"},
-		"large frame":     {func(fr *http2.Framer) { fr.WriteData(1, false, make([]byte, MaxPayload+1)) }, "a frame of 16385 bytes"},
+		"large frame":     {func(fr *http2.Framer) { fr.WriteData(1, false, make([]byte, maxPayload+1)) }, "a frame of 16385 bytes"},
 		"padding":         {func(fr *http2.Framer) { fr.WriteRawFrame(http2.FrameData, http2.FlagDataPadded, 1, []byte{9, 1}) }, "padding of 9"},
 	}
 	for name, c := range cases {
@@ -130,7 +130,7 @@ func TestServeRefuses(t *testing.T) {
 
 // DATA beyond the peer's window waits, with the frames behind it, in order.
 func TestSendKeepsToTheWindow(t *testing.T) {
-	message := bytes.Repeat([]byte("m"), MaxPayload)
+	message := bytes.Repeat([]byte("m"), maxPayload)
 	const streams = 6 // 4 fit in 65,535 bytes less 3
 	_, fr, _ := serve(t, func(c *Conn) Handler {
 		return &notes{onFrame: func(Frame) error {
@@ -159,7 +159,7 @@ func TestSendKeepsToTheWindow(t *testing.T) {
 	if p := read(t, fr); p.Header().Type != http2.FramePing {
 		t.Fatalf("a frame beyond the window: %v", p)
 	}
-	fr.WriteWindowUpdate(0, 3*MaxPayload)
+	fr.WriteWindowUpdate(0, 3*maxPayload)
 	for i := range uint32(3) {
 		next(3 + i)
 	}
@@ -170,7 +170,7 @@ func TestSendRefusesWhatDoesNotFit(t *testing.T) {
 	defer a.Close()
 	defer b.Close()
 	c := NewConn(a, true, SmallReadBuffer)
-	if err := c.Send(1, make([]byte, MaxPayload+1), true, nil); err == nil {
+	if err := c.Send(1, make([]byte, maxPayload+1), true, nil); err == nil {
 		t.Error("a message larger than a frame was taken")
 	}
 	c.streamWindow = 100

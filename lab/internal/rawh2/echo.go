@@ -138,10 +138,11 @@ func (b *backend) forget(stream uint32) {
 
 func (b *backend) BatchRead() error { return nil }
 
+// Sizes of messages, in bytes.
 const (
-	PrefixBytes = 5                        // the length of the gRPC message prefix
+	prefixBytes = 5                        // the length of the gRPC message prefix
 	MinMessage  = 16                       // the least size of a message without its prefix, in bytes
-	MaxMessage  = MaxPayload - PrefixBytes // the most that fits in one DATA frame with the prefix
+	MaxMessage  = maxPayload - prefixBytes // the most that fits in one DATA frame with the prefix
 )
 
 // AppendMessage appends a gRPC message that says how often it is answered.
@@ -162,13 +163,13 @@ func AppendMessage(b []byte, size int, answers, conn uint32, call uint64) []byte
 
 // Answers reads from a whole message how often it wants to be answered.
 func Answers(message []byte) uint32 {
-	if len(message) < PrefixBytes+MinMessage {
+	if len(message) < prefixBytes+MinMessage {
 		return 1
 	}
-	return binary.BigEndian.Uint32(message[PrefixBytes:])
+	return binary.BigEndian.Uint32(message[prefixBytes:])
 }
 
 // Whole says whether message has all the bytes that its prefix announces.
 func Whole(message []byte) bool {
-	return len(message) >= PrefixBytes && len(message)-PrefixBytes >= int(binary.BigEndian.Uint32(message[1:]))
+	return len(message) >= prefixBytes && len(message)-prefixBytes >= int(binary.BigEndian.Uint32(message[1:]))
 }

@@ -12,7 +12,7 @@ const (
 	// DefaultMost is how many calls may be under way: many more than a service
 	// that works ever has, few enough for the memory of a small machine.
 	DefaultMost  = 10_000
-	DefaultGrace = 5 * time.Second  // how long calls may take to end behind the end of the plan
+	usualGrace   = 5 * time.Second  // how long calls may take to end behind the end of the plan
 	mostUnderWay = 1_000_000        // the most that may be asked for
 	usualMost    = 10 * time.Minute // how long a number of calls may take where nobody says
 )
@@ -41,7 +41,7 @@ type Options struct {
 	Warmup time.Duration `key:"warmup" range:"0s..24h"`
 	// Timeout is how long after its intended start a call has its deadline; 0 for none.
 	Timeout time.Duration `key:"timeout" range:"0s..24h"`
-	Grace   time.Duration `key:"grace" range:"0s..24h"`            // see DefaultGrace, which 0 means
+	Grace   time.Duration `key:"grace" range:"0s..24h"`            // see usualGrace, which 0 means
 	Most    int           `key:"max_in_flight" range:"1..1000000"` // under way; 0 means DefaultMost
 	Seed    uint64        // draws the arrivals: the same seed, the same arrivals
 }
@@ -70,7 +70,7 @@ type Plan struct {
 //
 // Errors: one line that begins with the option as the command line writes it.
 func (o Options) Plan() (Plan, error) {
-	p := Plan{Think: o.Think, RetryAtOnce: o.RetryAtOnce, Warmup: o.Warmup, Timeout: o.Timeout, Grace: cmp.Or(o.Grace, DefaultGrace), Calls: o.Calls, Most: cmp.Or(o.Most, DefaultMost), Seed: o.Seed}
+	p := Plan{Think: o.Think, RetryAtOnce: o.RetryAtOnce, Warmup: o.Warmup, Timeout: o.Timeout, Grace: cmp.Or(o.Grace, usualGrace), Calls: o.Calls, Most: cmp.Or(o.Most, DefaultMost), Seed: o.Seed}
 	if err := o.checkTimes(); err != nil {
 		return p, err
 	}

@@ -150,12 +150,12 @@ func disturb(ctx context.Context, stand Stand, events []scenario.Event, from tim
 
 // Generator makes calls in a process of its own: agent.Process is one, and explains the methods.
 type Generator interface { //nolint:interfacebloat // the life of a process
-	PID() int
-	Ready() (how string, err error)
-	Begin(at time.Time)
-	Stop()
-	Wait() (*agent.Answer, error)
-	Close()
+	PID() int                       // that of the process
+	Ready() (how string, err error) // waits until it can begin
+	Begin(at time.Time)             // has it begin at a moment
+	Stop()                          // has no more calls start
+	Wait() (*agent.Answer, error)   // returns what it has come to
+	Close()                         // ends it
 }
 
 // Hire starts generators for Options.Hire, as processes.

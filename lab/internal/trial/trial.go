@@ -37,12 +37,12 @@ import (
 
 // Stand is an arm that runs: rig.Rig is one, and explains the methods.
 type Stand interface { //nolint:interfacebloat // the life of processes
-	Target() string
-	Caller(command []string) []string
-	Usage() []result.Process
-	Do(ctx context.Context, e scenario.Event) (did string, err error)
-	Notes() []string
-	Close()
+	Target() string                                                   // what callers dial
+	Caller(command []string) []string                                 // starts a process that can call it
+	Usage() []result.Process                                          // of each since it began
+	Do(ctx context.Context, e scenario.Event) (did string, err error) // returns when it is over
+	Notes() []string                                                  // what the machine did not allow
+	Close()                                                           // leaves nothing
 }
 
 // Starter starts the processes of an arm as they are at a load. When it returns all of
