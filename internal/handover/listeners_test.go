@@ -107,24 +107,22 @@ func TestClosedListenerIsNotHandedOver(t *testing.T) {
 	}
 }
 
-// A connection, a file and a number that is none are told apart from a listener.
-func TestOnlyListenersAreTaken(t *testing.T) {
-	on, err := net.Listen("tcp", "127.0.0.1:0")
-	testkit.Must(t, err)
-	defer on.Close()
-	conn, err := net.Dial("tcp", on.Addr().String())
-	testkit.Must(t, err)
-	defer conn.Close()
-	connected, err := conn.(*net.TCPConn).File()
-	testkit.Must(t, err)
-	null, err := os.Open(os.DevNull)
-	testkit.Must(t, err)
-	for want, file := range map[string]*os.File{
-		"does not listen": connected,
-		"is no socket":    null,
+// A connection and a file are told apart from a listener, and from a link.
+func TestOnlyWhatIsMeantIsTaken(t *testing.T) {
+	conn, _ := testkit.TCPPair(t)
+	for want, open := range map[string]func() (*os.File, error){
+		"does not listen": conn.(*net.TCPConn).File,
+		"is no socket":    func() (*os.File, error) { return os.Open(os.DevNull) },
 	} {
+		file, err := open()
+		testkit.Must(t, err)
 		if _, err := listenerOf(file); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %s", err, want)
+		}
+		file, err = open()
+		testkit.Must(t, err)
+		if _, err := newLink(file); err == nil {
+			t.Errorf("what %s was taken for a link", want)
 		}
 	}
 }

@@ -49,48 +49,40 @@ func handOne(t *testing.T, p *Predecessor, old *link, l *Listeners) {
 	t.Cleanup(func() { taken.Close() })
 }
 
-// R20: who has the listeners goes on, also if the old process has died in the
-// meantime.
-func TestOldProcessDiesAfterHandingOver(t *testing.T) {
-	p, old := successorAndOld(t)
-	handOne(t, p, old, &Listeners{})
-	old.close()
-	<-p.Gone()
-	if err := p.Serving(); err != nil {
-		t.Errorf("got %v", err)
-	}
-}
-
-// R20: an old process that has given up goes on itself, so the new one must not.
-func TestOldProcessGivesUp(t *testing.T) {
-	p, old := successorAndOld(t)
-	handOne(t, p, old, &Listeners{})
-	testkit.Must(t, old.send(&message{Kind: kindFailed, Error: "SIGTERM"}))
-	old.close()
-	<-p.Gone()
-	if err := p.Serving(); !errors.Is(err, errGivenUp) || !strings.HasSuffix(err.Error(), ": SIGTERM") {
-		t.Errorf("got %v", err)
-	}
-}
-
-// R20: without the listeners the new process ends with the old one, and knows
-// which of the two it was.
+// R20: who has the listeners goes on, also if the old process has died in the meantime,
+// but not if that has given up and goes on itself. Without the listeners the new process
+// ends with the old one, and knows which of the two it was.
 func TestOldProcessIsLost(t *testing.T) {
-	for want, last := range map[error]*message{
-		errPredecessorGone: nil,
-		errGivenUp:         {Kind: kindFailed, Error: "SIGTERM"},
+	for name, tc := range map[string]struct {
+		handed, gaveUp bool
+		want           error
+	}{
+		"dies":                              {want: errPredecessorGone},
+		"gives up":                          {gaveUp: true, want: errGivenUp},
+		"dies after handing over":           {handed: true},
+		"gives up after it has handed over": {handed: true, gaveUp: true, want: errGivenUp},
 	} {
-		p, old := successorAndOld(t)
-		if last != nil {
-			testkit.Must(t, old.send(last))
-		}
-		old.close()
-		if err := p.Lost(); !errors.Is(err, want) {
-			t.Errorf("got %v, want %v", err, want)
-		}
-		if err := p.Take(&Listeners{}); !errors.Is(err, errPredecessorGone) {
-			t.Errorf("Take: %v", err)
-		}
+		t.Run(name, func(t *testing.T) {
+			p, old := successorAndOld(t)
+			if tc.handed {
+				handOne(t, p, old, &Listeners{})
+			}
+			if tc.gaveUp {
+				testkit.Must(t, old.send(&message{Kind: kindFailed, Error: "SIGTERM"}))
+			}
+			old.close()
+			ends := p.Lost
+			if tc.handed {
+				<-p.Gone()
+				ends = p.Serving
+			}
+			if err := ends(); !errors.Is(err, tc.want) || tc.gaveUp && !strings.HasSuffix(err.Error(), ": SIGTERM") {
+				t.Errorf("got %v, want %v", err, tc.want)
+			}
+			if err := p.Take(&Listeners{}); !tc.handed && !errors.Is(err, errPredecessorGone) {
+				t.Errorf("Take: %v", err)
+			}
+		})
 	}
 }
 

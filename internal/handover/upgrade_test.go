@@ -335,3 +335,14 @@ func TestProgram(t *testing.T) {
 		t.Errorf("without /proc: %s, %v; want %s", blind, err, path)
 	}
 }
+
+// Of a process that is no child of this one nobody here learns how it has ended: that it
+// has is enough.
+func TestSiblingThatHasEndedIsNotWaitedFor(t *testing.T) {
+	ended := make(chan *os.ProcessState, 1)
+	ended <- nil
+	c := &candidate{options: &Options{EndLimit: time.Hour}, ended: ended}
+	if state := c.end(errGone); state != nil {
+		t.Error(state)
+	}
+}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"io"
-	"net"
 	"os"
 	"reflect"
 	"strings"
@@ -136,26 +135,6 @@ func TestSlowWriter(t *testing.T) {
 	ours.close()
 	if _, _, err := theirs.receive(time.Now().Add(bound)); !errors.Is(err, io.EOF) {
 		t.Errorf("%v", err)
-	}
-}
-
-// Only a unix socket is a link.
-func TestLinkOfSomethingElse(t *testing.T) {
-	on, err := net.Listen("tcp", "127.0.0.1:0")
-	testkit.Must(t, err)
-	defer on.Close()
-	conn, err := net.Dial("tcp", on.Addr().String())
-	testkit.Must(t, err)
-	defer conn.Close()
-	file, err := conn.(*net.TCPConn).File()
-	testkit.Must(t, err)
-	if _, err := newLink(file); err == nil {
-		t.Error("a TCP connection was taken")
-	}
-	if null, err := os.Open(os.DevNull); err == nil {
-		if _, err := newLink(null); err == nil {
-			t.Error("a file was taken")
-		}
 	}
 }
 
