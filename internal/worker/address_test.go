@@ -2,10 +2,13 @@ package worker
 
 import (
 	"errors"
+	"net"
 	"net/netip"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 func testPorts(count int, taken ...int) *ports {
@@ -63,15 +66,26 @@ func TestPortsDoNotCrossMetricsPorts(t *testing.T) {
 	seen := make(map[int]int)
 	for number := range 120 {
 		at, err := p.claim(number, number)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		for _, port := range []int{9000 + at.index, at.metricsPort} {
 			if other, twice := seen[port]; twice {
 				t.Fatalf("port %d belongs to workers %d and %d", port, other, number)
 			}
 			seen[port] = number
 		}
+	}
+}
+
+// A metrics page may listen on any address: whoever has one of them has the port.
+func TestBindable(t *testing.T) {
+	for _, host := range []string{"127.0.0.1", "127.0.0.2", "0.0.0.0"} {
+		taken, err := net.Listen("tcp", net.JoinHostPort(host, "0"))
+		testkit.Must(t, err)
+		port := taken.Addr().(*net.TCPAddr).AddrPort().Port()
+		if bindable(netip.AddrPortFrom(netip.Addr{}, port)) == nil {
+			t.Errorf("%v is said to be free", taken.Addr())
+		}
+		taken.Close()
 	}
 }
 

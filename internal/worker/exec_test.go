@@ -9,6 +9,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // What is missing is named, not what is there.
@@ -19,9 +21,7 @@ func TestExplainExec(t *testing.T) {
 		"echo hello\n":              "it is no program of this machine; a script needs a first line such as #!/bin/sh",
 	} {
 		path := filepath.Join(t.TempDir(), "x")
-		if err := os.WriteFile(path, []byte(content), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, os.WriteFile(path, []byte(content), 0o700))
 		cmd := exec.Command(path)
 		err := explainExec(path, cmd.Start())
 		if err == nil || !strings.HasSuffix(err.Error(), want) {
@@ -29,9 +29,7 @@ func TestExplainExec(t *testing.T) {
 		}
 	}
 	plain := filepath.Join(t.TempDir(), "x")
-	if err := os.WriteFile(plain, []byte("#!/bin/sh\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(plain, []byte("#!/bin/sh\n"), 0o600))
 	for path, want := range map[string]string{
 		plain:       "permission denied: it is a file that may not be executed; chmod +x allows it",
 		t.TempDir(): "permission denied: it is a folder, no program",

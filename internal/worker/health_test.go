@@ -11,6 +11,7 @@ import (
 
 	"github.com/cabrank/cabrank/internal/health"
 	"github.com/cabrank/cabrank/internal/health/check"
+	"github.com/cabrank/cabrank/internal/testkit"
 	"golang.org/x/sys/unix"
 	"google.golang.org/grpc"
 	grpchealth "google.golang.org/grpc/health"
@@ -43,9 +44,7 @@ func probe(t *testing.T) (p *patient, serve func()) {
 	t.Helper()
 	path := filepath.Join(shortTemp(t), "s.sock")
 	asker, err := check.Open(check.Options{Network: "unix", Address: path, Interval: time.Hour, Timeout: 2 * time.Second, Redial: bootPollMax})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	p = &patient{health: grpchealth.NewServer(), findings: make(chan finding)}
 	p.prober = &prober{
 		group: unix.Getpgrp(), endpoint: endpoint{network: "unix", address: path}, timeout: 2 * time.Second,
@@ -63,9 +62,7 @@ func probe(t *testing.T) (p *patient, serve func()) {
 	})
 	return p, func() {
 		listener, err := net.Listen("unix", path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		tasks.Go(func() { _ = server.Serve(listener) })
 	}
 }
@@ -104,9 +101,7 @@ func TestProberFindsAMuteListener(t *testing.T) {
 		t.Fatalf("before it listens: %+v", v)
 	}
 	listener, err := net.Listen("unix", p.prober.endpoint.address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer listener.Close()
 	v, asked := p.next(t), time.Now()
 	for strings.HasPrefix(v.Reason, "nothing listens on ") {

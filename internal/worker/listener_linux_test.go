@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 func TestParseStat(t *testing.T) {
@@ -57,9 +59,7 @@ func TestListenerOwners(t *testing.T) {
 		{"tcp", "127.0.0.1:0"}, {"tcp", "0.0.0.0:0"}, {"tcp", "[::]:0"}, {"unix", path},
 	} {
 		listener, err := net.Listen(test.network, test.listen)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		address := path
 		if tcp, ok := listener.Addr().(*net.TCPAddr); ok {
 			address = netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), uint16(tcp.Port)).String()
@@ -92,9 +92,7 @@ func TestSharedAddress(t *testing.T) {
 	address := "127.0.0.1:0"
 	for range 2 {
 		listener, err := shared.Listen(t.Context(), "tcp", address)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		t.Cleanup(func() { _ = listener.Close() })
 		address = listener.Addr().String()
 	}

@@ -3,6 +3,8 @@ package worker
 import (
 	"testing"
 	"time"
+
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 type deafRegistry struct{}
@@ -25,9 +27,7 @@ func validOptions() Options {
 
 func TestNewFillsInParts(t *testing.T) {
 	s, err := New(validOptions())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if o := s.options; o.Executable == "" || o.Logger == nil || o.Activity == nil || o.Output.Writer == nil {
 		t.Errorf("parts are missing: %+v", o)
 	}
@@ -36,9 +36,7 @@ func TestNewFillsInParts(t *testing.T) {
 // A supervisor that was never started can be stopped, and is then used up.
 func TestStopBeforeStart(t *testing.T) {
 	s, err := New(validOptions())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	s.Stop(t.Context())
 	s.Stop(t.Context())
 	if err := s.Start(t.Context()); err == nil {

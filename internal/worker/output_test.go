@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/cabrank/cabrank/internal/sink"
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // Lines come out the same however the stream is cut into reads.
@@ -103,9 +104,7 @@ func TestPumpEndsAtItsDeadline(t *testing.T) {
 	if _, err := io.WriteString(theirs, "one\ntw"); err != nil {
 		t.Fatal(err)
 	}
-	if err := ours.SetReadDeadline(time.Now()); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, ours.SetReadDeadline(time.Now()))
 	<-done
 	s.Close()
 	if want := "worker-1 | one\nworker-1 | tw\n"; got.String() != want {

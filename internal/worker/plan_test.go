@@ -139,25 +139,6 @@ func TestPlanHoldsItsBounds(t *testing.T) {
 	}
 }
 
-// Without crashes a roll with one spare keeps all wanted workers ready.
-func TestRollKeepsEverybodyReady(t *testing.T) {
-	w := &world{t: t, random: rand.New(rand.NewPCG(1, 1)), plan: plan{wanted: 4, surge: 1, draining: 1, minReady: 4}, most: 1 << 20}
-	for census(w.places).ready < 4 {
-		w.step()
-	}
-	w.first = w.last + 1
-	for range 10_000 {
-		w.step()
-		if c := census(w.places); c.ready < 4 {
-			t.Fatalf("%d ready: %+v", c.ready, w.places)
-		}
-	}
-	w.settle("the roll")
-	if got := len(w.places); got != 5 {
-		t.Errorf("%d places were used, 5 are enough", got)
-	}
-}
-
 // What to start and whom to retire, case by case.
 func TestPlanSteps(t *testing.T) {
 	ready := func(number int) place { return place{number: number, occupancy: uint64(number + 1), ready: true} }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/cabrank/cabrank/internal/health"
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // R19: strangers in a row are counted; R6: what a stopped process does not answer says
@@ -95,9 +96,7 @@ func TestSuspendedTimeTellsNothing(t *testing.T) {
 func TestHangTimeoutFollowsAReload(t *testing.T) {
 	o := validOptions()
 	s, err := New(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	now := time.Now()
 	l := &process{prober: &prober{}, exited: make(chan struct{}), waiting: true, booted: now, looked: now}
 	for _, timeout := range []time.Duration{30 * time.Second, 0, 30 * time.Second} {
@@ -126,9 +125,7 @@ func TestKeeperReadsItsList(t *testing.T) {
 // The liveness probe fails only when the goroutine of a worker is silent.
 func TestAliveNeedsBeats(t *testing.T) {
 	s, err := New(validOptions())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	s.began = time.Now().Add(-time.Hour)
 	s.workers[0].showBeat()
 	if !s.Alive() {
@@ -160,4 +157,39 @@ func TestDyingProcessSaysNothing(t *testing.T) {
 	if got := l.how(nil); got != "not ready: it speaks TLS" {
 		t.Error(got)
 	}
+}
+
+// A kill that the control group has counted just then is the end of one worker, and of no
+// other; an old one is nobody's.
+func TestOutOfMemoryIsNamed(t *testing.T) {
+	now, count, told := time.Unix(0, 0), int64(7), true
+	o := &oomWatch{count: func() (int64, bool) { return count, told }}
+	pass := func(d time.Duration) {
+		now = now.Add(d)
+		o.look(now)
+	}
+	want := func(when string, yes, known bool) {
+		t.Helper()
+		if oom, sure := o.killed(); oom != yes || sure != known {
+			t.Errorf("%s: out of memory %v, known %v", when, oom, sure)
+		}
+	}
+	pass(0)
+	want("at the start, of kills before it", false, true)
+	count++
+	pass(oomEvery / 2)
+	want("just counted", true, true)
+	want("another worker then, which somebody else has killed", false, true)
+	count += 2
+	pass(oomEvery) // counted before the end is seen
+	want("one of two", true, true)
+	want("two of two", true, true)
+	want("one more than were counted", false, true)
+	count++ // of a process that is none of ours
+	pass(oomEvery)
+	pass(oomEvery)
+	pass(oomEvery)
+	want("long after a kill elsewhere", false, true)
+	told = false
+	want("a group that does not tell", false, false)
 }

@@ -5,17 +5,17 @@ package worker
 import (
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // rollingHouse is a house of workers that may be replaced.
@@ -93,9 +93,7 @@ func TestRoll(t *testing.T) {
 	old := h.pids()
 	stop := h.watch()
 	var steps []Progress
-	if err := h.Roll(t.Context(), Change{}, func(p Progress) { steps = append(steps, p) }); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, h.Roll(t.Context(), Change{}, func(p Progress) { steps = append(steps, p) }))
 	if fewest, most := stop(); fewest < 3 || most > 4 {
 		t.Errorf("at least %d ready and at most %d processes; want 3 and 4", fewest, most)
 	}
@@ -128,13 +126,11 @@ func TestRollWaitsForCalls(t *testing.T) {
 	h.waitReady(1)
 	h.rank.setWork(Work{InFlight: 2})
 	began := time.Now()
-	if err := h.Roll(t.Context(), Change{}, nil); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, h.Roll(t.Context(), Change{}, nil))
 	if took := time.Since(began); took < 300*time.Millisecond {
 		t.Errorf("the roll took %v, less than the drain timeout", took)
 	}
-	if got := h.rank.cuts(); !slices.Equal(got, []string{"worker-1"}) {
+	if got := h.rank.seen().cut; !slices.Equal(got, []string{"worker-1"}) {
 		t.Errorf("cut: %v", got)
 	}
 	if !strings.Contains(h.logs.String(), "calls=2") {
@@ -142,49 +138,25 @@ func TestRollWaitsForCalls(t *testing.T) {
 	}
 }
 
-// --force does not wait for calls.
-func TestRollByForce(t *testing.T) {
-	h := rollingHouse(t, func(o *Options) { o.Count.N, o.MinReady, o.DrainTimeout = 1, 1, time.Hour })
-	h.waitReady(1)
-	h.rank.setWork(Work{InFlight: 1})
-	if err := h.Roll(t.Context(), Change{Force: true}, nil); err != nil {
-		t.Fatal(err)
-	}
-	if got := h.rank.cuts(); !slices.Equal(got, []string{"worker-1"}) {
-		t.Errorf("cut: %v", got)
-	}
-}
-
 // A new version that does not get ready stops the roll; the old workers serve on
 // and, when they crash, come back as what they were.
 func TestRollOfABadVersion(t *testing.T) {
-	for name, bad := range map[string][]string{
-		"exits":             {"sh", "-c", "exit 7"},
-		"never ready":       {"sleep", "60"},
-		"cannot be started": {"/no/such/program"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			h := rollingHouse(t, func(o *Options) { o.BootTimeout = 2 * time.Second })
-			h.waitReady(3)
-			old := h.pids()
-			err := h.Roll(t.Context(), Change{Command: bad}, nil)
-			if err == nil || !strings.Contains(err.Error(), "worker-4") {
-				t.Fatalf("error %v", err)
-			}
-			h.eventually("the spare to go", func() bool { return len(h.pids()) == 3 })
-			if got := h.pids(); fmt.Sprint(got) != fmt.Sprint(old) {
-				t.Errorf("workers %v, were %v", got, old)
-			}
-			if h.rank.ready() != 3 {
-				t.Errorf("%d ready", h.rank.ready())
-			}
-			if got := h.Overview(); got.Operation != "" || !strings.HasPrefix(got.Last.Error, "the new workers") {
-				t.Errorf("overview %+v", got)
-			}
-			h.signal(unix.SIGKILL)
-			h.eventually("the old worker to come back", func() bool { return h.first().PID != old["worker-1"] && h.rank.ready() == 3 })
-		})
+	h := rollingHouse(t, func(o *Options) { o.BootTimeout = 2 * time.Second })
+	h.waitReady(3)
+	old := h.pids()
+	err := h.Roll(t.Context(), Change{Command: []string{"sleep", "60"}}, nil)
+	if err == nil || !strings.Contains(err.Error(), "worker-4") {
+		t.Fatalf("error %v", err)
 	}
+	h.eventually("the spare to go", func() bool { return len(h.pids()) == 3 })
+	if got := h.pids(); !maps.Equal(got, old) || h.rank.ready() != 3 {
+		t.Errorf("workers %v, were %v; %d are ready", got, old, h.rank.ready())
+	}
+	if got := h.Overview(); got.Operation != "" || !strings.HasPrefix(got.Last.Error, "the new workers") {
+		t.Errorf("overview %+v", got)
+	}
+	h.signal(unix.SIGKILL)
+	h.eventually("the old worker to come back", func() bool { return h.first().PID != old["worker-1"] && h.rank.ready() == 3 })
 }
 
 // A new version that gets ready and then dies again and again stops the roll, too;
@@ -218,9 +190,7 @@ func TestRollByForceTakesOver(t *testing.T) {
 	first := make(chan error, 1)
 	go func() { first <- h.Roll(context.Background(), Change{}, nil) }()
 	h.waitState(Draining)
-	if err := h.Roll(t.Context(), Change{Force: true}, nil); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, h.Roll(t.Context(), Change{Force: true}, nil))
 	if err := <-first; !errors.Is(err, ErrTakenOver) {
 		t.Errorf("the first roll ended with %v", err)
 	}
@@ -237,15 +207,11 @@ func TestRollIsGivenUp(t *testing.T) {
 	shy, word := shell(`"$0" test-worker serve & until test -e "$1"; do sleep 0.05; done; kill -USR1 $!; wait`), filepath.Join(t.TempDir(), "word")
 	go func() { result <- h.Roll(context.Background(), Change{Command: append(shy, word)}, nil) }()
 	h.eventually("a new worker that is ready", func() bool { return h.rank.ready() == 3 && h.Workers()[0].State == Draining })
-	if err := os.WriteFile(word, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(word, nil, 0o600))
 	h.eventually("a new worker that is ready no more", func() bool {
 		return slices.ContainsFunc(h.Workers(), func(s Status) bool { return s.State == NotServing })
 	})
-	if err := h.order(t.Context(), func(f *foreman) { f.op.began = f.op.began.Add(-limit) }); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, h.order(t.Context(), func(f *foreman) { f.op.began = f.op.began.Add(-limit) }))
 	if err := <-result; err == nil || !strings.Contains(err.Error(), "given up") || !strings.Contains(err.Error(), "is not serving") {
 		t.Errorf("the roll ended with %v", err)
 	}
@@ -253,47 +219,6 @@ func TestRollIsGivenUp(t *testing.T) {
 		t.Errorf("overview %+v", got)
 	}
 	h.rank.setWork(Work{})
-}
-
-// A second roll takes over from the first, with its own command.
-func TestRollTakesOver(t *testing.T) {
-	h := rollingHouse(t, func(o *Options) { o.Count.N, o.MinReady = 2, 1 })
-	h.waitReady(2)
-	var waiting sync.WaitGroup
-	defer waiting.Wait()
-	first := make(chan error, 1)
-	waiting.Go(func() { first <- h.Roll(context.Background(), Change{Command: []string{"sleep", "60"}}, nil) })
-	h.eventually("the first roll", func() bool { return h.Overview().Operation == "roll" })
-	if err := h.Roll(t.Context(), Change{Command: self("serve")}, nil); err != nil {
-		t.Error(err)
-	}
-	if err := <-first; !errors.Is(err, ErrTakenOver) {
-		t.Errorf("the first roll ended with %v", err)
-	}
-	if got := len(h.pids()); got != 2 || h.rank.ready() != 2 {
-		t.Errorf("%d workers, %d ready", got, h.rank.ready())
-	}
-}
-
-// Who does not wait any more does not stop a roll. Stop does.
-func TestRollGoesOnAlone(t *testing.T) {
-	h := rollingHouse(t, nil)
-	h.waitReady(3)
-	impatient, cancel := context.WithCancel(t.Context())
-	cancel()
-	if err := h.Roll(impatient, Change{}, nil); !errors.Is(err, context.Canceled) {
-		t.Errorf("error %v", err)
-	}
-	h.rank.setWork(Work{InFlight: 1})
-	stopped := make(chan error, 1)
-	go func() { stopped <- h.Roll(context.Background(), Change{}, nil) }()
-	h.eventually("a worker to drain", func() bool {
-		return slices.ContainsFunc(h.Workers(), func(s Status) bool { return s.State == Draining })
-	})
-	h.Stop(context.Background())
-	if err := <-stopped; !errors.Is(err, errStopping) {
-		t.Errorf("the roll ended with %v", err)
-	}
 }
 
 // Before the stop, while calls are finished, no roll goes on and none begins; what
@@ -327,9 +252,7 @@ func TestReplace(t *testing.T) {
 	if err := h.Replace(t.Context(), "worker-9", false, nil); err == nil {
 		t.Error("a worker was replaced that there is not")
 	}
-	if err := h.Replace(t.Context(), "worker-2", false, nil); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, h.Replace(t.Context(), "worker-2", false, nil))
 	now := h.pids()
 	if now["worker-1"] != old["worker-1"] || now["worker-3"] != old["worker-3"] || now["worker-2"] != 0 || now["worker-4"] == 0 {
 		t.Errorf("workers %v, were %v", now, old)
@@ -355,7 +278,7 @@ func TestReplaceByForceJoins(t *testing.T) {
 	}
 }
 
-// Who wants a worker to be replaced does not hear of recycling.
+// Who wants a worker to be replaced does not hear of recycling, which goes on.
 func TestReplaceWaitsForRecycling(t *testing.T) {
 	h := rollingHouse(t, func(o *Options) { o.Recycle.Age = time.Second })
 	h.eventually("a worker to be recycled", func() bool { return h.Overview().Operation == "age" })
@@ -371,28 +294,7 @@ func TestReplaceWaitsForRecycling(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-}
-
-// Workers come and go with the number that is wanted.
-func TestScale(t *testing.T) {
-	h := rollingHouse(t, func(o *Options) { o.Count.N, o.MinReady = 2, 1 })
-	h.waitReady(2)
-	for _, n := range []int{0, -1, maxPlaces} {
-		if err := h.Scale(n); err == nil {
-			t.Errorf("scaled to %d", n)
-		}
-	}
-	for _, n := range []int{5, 1, 3} {
-		if err := h.Scale(n); err != nil {
-			t.Fatal(err)
-		}
-		h.eventually(fmt.Sprintf("%d workers", n), func() bool {
-			return h.rank.ready() == n && len(h.pids()) == n && h.Overview().Settled
-		})
-	}
-	if got := h.Workers()[4].State; got != Vacant {
-		t.Errorf("worker-5 is %v", got)
-	}
+	h.eventually("a worker that has ended of age", func() bool { return h.retired(ReasonAge) > 0 })
 }
 
 // Without a surge there is one worker more than min_ready, or none could ever be
@@ -409,9 +311,7 @@ func TestRollWithoutSurge(t *testing.T) {
 	h := rollingHouse(t, func(o *Options) { o.MaxSurge = 0 })
 	h.waitReady(3)
 	stop := h.watch()
-	if err := h.Roll(t.Context(), Change{}, nil); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, h.Roll(t.Context(), Change{}, nil))
 	if fewest, most := stop(); fewest < 2 || most > 3 {
 		t.Errorf("at least %d ready and at most %d processes; want 2 and 3", fewest, most)
 	}

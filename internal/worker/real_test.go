@@ -8,13 +8,13 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"math/rand/v2"
 	"net"
 	"os"
 	"os/signal"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -169,17 +169,13 @@ func testSupervisor(args []string) int {
 	if err != nil {
 		return 2
 	}
-	var hooks Hooks
-	if script := os.Getenv("CABRANK_TEST_HOOK"); script != "" {
-		hooks.AfterReady = []string{"sh", "-c", script}
-	}
 	s, err := New(Options{
 		Settings: Settings{
 			Count: Amount{N: 2}, Transport: args[0], StartPort: startPort, Slots: Amount{N: 1}, Command: args[2:],
 			BootTimeout: time.Minute, StopTimeout: 5 * time.Second,
 		},
 		HealthInterval: 5 * time.Second, HealthTimeout: 5 * time.Second,
-		Rank: printer{}, Output: Output{Writer: os.Stderr}, Hooks: hooks,
+		Rank: printer{}, Output: Output{Writer: os.Stderr},
 	})
 	if err == nil {
 		err = s.Start(context.Background())
@@ -205,7 +201,12 @@ func (printer) Outage(bool)               {}
 
 // recorder is a Registry that remembers, and an Activity that is told.
 type recorder struct {
-	mu      sync.Mutex
+	mu sync.Mutex
+	memory
+}
+
+// memory is what a rank was told.
+type memory struct {
 	up      map[string]string // worker -> address
 	suspect map[string]bool   // Suspect's last words since Up or Down
 	everUp  []string          // addresses, in order
@@ -214,86 +215,52 @@ type recorder struct {
 	work    Work
 }
 
-func (r *recorder) Up(worker, _, address string) {
+func (r *recorder) do(what func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.up[worker] = address
-	delete(r.suspect, worker)
-	r.everUp = append(r.everUp, address)
+	what()
+}
+
+func (r *recorder) Up(worker, _, address string) {
+	r.do(func() {
+		r.up[worker] = address
+		delete(r.suspect, worker)
+		r.everUp = append(r.everUp, address)
+	})
 }
 
 func (r *recorder) Down(worker string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	delete(r.up, worker)
-	delete(r.suspect, worker)
+	r.do(func() {
+		delete(r.up, worker)
+		delete(r.suspect, worker)
+	})
 }
 
 func (r *recorder) Cut(worker string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.cut = append(r.cut, worker)
-	r.work.InFlight = 0
+	r.do(func() { r.cut, r.work.InFlight = append(r.cut, worker), 0 })
 }
 
 func (r *recorder) Outage(outage bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.outages = append(r.outages, outage)
-}
-
-func (r *recorder) outageSaid() []bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return slices.Clone(r.outages)
+	r.do(func() { r.outages = append(r.outages, outage) })
 }
 
 func (r *recorder) Suspect(worker string, suspect bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.suspect[worker] = suspect
+	r.do(func() { r.suspect[worker] = suspect })
 }
 
-func (r *recorder) cuts() []string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return slices.Clone(r.cut)
-}
+func (r *recorder) Activity(string) Work { return r.seen().work }
 
-func (r *recorder) suspects(worker string) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.suspect[worker]
-}
+func (r *recorder) setWork(work Work) { r.do(func() { r.work = work }) }
 
-func (r *recorder) Activity(string) Work {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.work
-}
+func (r *recorder) ready() int { return len(r.seen().up) }
 
-func (r *recorder) setWork(work Work) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.work = work
-}
-
-func (r *recorder) ready() int {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return len(r.up)
-}
-
-func (r *recorder) address(worker string) string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.up[worker]
-}
-
-func (r *recorder) history() []string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return slices.Clone(r.everUp)
+// seen is a copy of what the rank was told.
+func (r *recorder) seen() (m memory) {
+	r.do(func() {
+		m = r.memory
+		m.up, m.suspect = maps.Clone(m.up), maps.Clone(m.suspect)
+	})
+	return m
 }
 
 // house is a supervisor under test with everything around it.
@@ -328,7 +295,7 @@ func newHouse(t *testing.T, edit func(*Options)) *house {
 	t.Helper()
 	h := &house{
 		t: t, mark: plantMark(t), logs: &testkit.Buffer{},
-		rank: &recorder{up: make(map[string]string), suspect: make(map[string]bool)},
+		rank: &recorder{memory: memory{up: make(map[string]string), suspect: make(map[string]bool)}},
 	}
 	options := Options{
 		Settings: Settings{
@@ -341,9 +308,7 @@ func newHouse(t *testing.T, edit func(*Options)) *house {
 	}
 	edit(&options)
 	s, err := New(options)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	h.Supervisor = s
 	return h
 }
@@ -360,9 +325,7 @@ func startHouse(t *testing.T, edit func(*Options)) *house {
 			t.Log(h.logs.String())
 		}
 	})
-	if err := h.Start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, h.Start(t.Context()))
 	return h
 }
 
@@ -390,6 +353,23 @@ func (h *house) waitReady(n int) {
 	h.eventually(fmt.Sprintf("%d workers ready", n), func() bool { return h.rank.ready() == n })
 }
 
+// stopsWithin stops the house, and fails the test if that takes longer.
+func (h *house) stopsWithin(ctx context.Context, limit time.Duration) (took time.Duration) {
+	h.t.Helper()
+	began := time.Now()
+	h.Stop(ctx)
+	if took = time.Since(began); took > limit {
+		h.t.Errorf("Stop took %v, at most %v are expected", took, limit)
+	}
+	return took
+}
+
+// waitProcess waits until worker-1 is another, ready process.
+func (h *house) waitProcess(old int) {
+	h.t.Helper()
+	h.eventually("another process", func() bool { s := h.first(); return s.PID != old && s.State == Ready })
+}
+
 // first is the status of worker-1.
 func (h *house) first() Status { return h.Workers()[0] }
 
@@ -400,9 +380,15 @@ func (h *house) waitState(want State) {
 
 func (h *house) signal(sig syscall.Signal) {
 	h.t.Helper()
-	if err := unix.Kill(h.first().PID, sig); err != nil {
-		h.t.Fatal(err)
+	testkit.Must(h.t, unix.Kill(h.first().PID, sig))
+}
+
+// retired counts the ends of workers for a reason.
+func (h *house) retired(why Reason) (n int) {
+	for _, s := range h.Workers() {
+		n += s.Retired[why]
 	}
+	return n
 }
 
 // plantMark puts a word into the environment by which every process that

@@ -112,16 +112,6 @@ func TestLargest(t *testing.T) {
 	}
 }
 
-func TestReasonNames(t *testing.T) {
-	seen := make(map[string]bool)
-	for _, r := range Reasons() {
-		if seen[r.String()] || r.String() == "unknown" {
-			t.Errorf("reason %d is called %q", r, r)
-		}
-		seen[r.String()] = true
-	}
-}
-
 // What a place served before the process counts for nothing, and its age is that
 // of its readiness.
 func TestOdometer(t *testing.T) {

@@ -37,104 +37,51 @@ func TestBurnSees(t *testing.T) {
 	}
 }
 
-// A worker is replaced when it owes an answer for the limit and has computed
-// without a pause for 6 s; a handler that sleeps never is.
+// R5: a worker is replaced when it owes an answer for the limit and has computed without
+// a pause for 6 s, or computes for nobody and has not paused since its last call ended:
+// what computes later is something else. A handler that sleeps never is. Nothing is read
+// before it can matter, and not more than once in two seconds.
 func TestBurnOver(t *testing.T) {
 	const limit = 20 * time.Second
-	for _, test := range []struct {
-		name string
-		use  func(second int) int64 // ticks used in that second
-		want int                    // second of the end; 0 for never
-	}{
-		{"loops", func(int) int64 { return 100 }, 20},
-		{"loops on a crowded machine", func(int) int64 { return 16 }, 20},
-		{"sleeps", func(int) int64 { return 1 }, 0},
-		{"computes, then waits", func(s int) int64 { return int64(100 * (s / 18 % 2)) }, 22},
-		{"computes now and then", func(s int) int64 { return int64(100 * (1 - min(s%6, 1))) }, 0},
-		{"a process has gone", func(s int) int64 { return int64(100 - 300*(s/18%2)) }, 0},
-	} {
-		began := time.Now()
-		var b cpuWatch
-		var ticks int64
-		ended := 0
-		for quarter := range 4 * 36 {
-			now := began.Add(time.Duration(quarter) * 250 * time.Millisecond)
-			ticks += test.use(quarter/4) / 4
-			if b.see(Work{Owed: began, InFlight: 1}, now); b.due(limit, now) {
-				b.look(ticks, now)
-			}
-			if b.over(limit, now) {
-				ended = quarter / 4
-				break
-			}
-		}
-		if ended != test.want {
-			t.Errorf("%s: ended in second %d, want %d", test.name, ended, test.want)
-		}
-	}
-}
-
-// Nothing is read before it can matter, and not more than once in two seconds.
-func TestBurnLooksSeldom(t *testing.T) {
 	began := time.Now()
-	var b cpuWatch
-	if b.due(time.Second, began) {
-		t.Error("an idle worker is looked at")
-	}
-	b.see(Work{Owed: began, InFlight: 1}, began)
-	looks := 0
-	for quarter := range 4 * 30 {
-		if now := began.Add(time.Duration(quarter) * 250 * time.Millisecond); b.due(20*time.Second, now) {
-			b.look(0, now)
-			looks++
-		}
-	}
-	if looks != 8 {
-		t.Errorf("%d looks in 30 s at a limit of 20 s, want 8", looks)
-	}
-	if b.over(0, began.Add(time.Hour)) {
-		t.Error("over although max_run_time is off")
-	}
-}
-
-// R5: a worker that computes for nobody is replaced if it has not paused since its
-// last call ended: what computes later is something else.
-func TestBurnForNobody(t *testing.T) {
-	const limit = 20 * time.Second
-	crowded := func(second int) int64 {
-		if second < 10 {
-			return 5 // undecided: too little for computing, too much for calm
-		}
-		return 100
-	}
+	owes, left := Work{Owed: began, InFlight: 1}, Work{Served: 1}
 	for _, test := range []struct {
 		name  string
-		use   func(second int) int64
 		work  Work
-		looks int
-		over  bool
+		use   func(second int) int64 // ticks used in that second
+		ended int                    // second of the end; 0 for never
+		looks int                    // in 36 s
 	}{
-		{"a handler loops on", func(int) int64 { return 100 }, Work{Served: 1}, 18, true},
-		{"a handler is held up by a crowd", crowded, Work{Served: 1}, 18, true},
-		{"nobody has called", func(int) int64 { return 100 }, Work{}, 0, false},
-		{"calm, then something else", func(s int) int64 { return int64(100 * min(s/7, 1)) }, Work{Served: 1}, 2, false},
-		{"streams run", func(int) int64 { return 100 }, Work{Served: 1, InFlight: 1}, 0, false},
+		{"loops", owes, func(int) int64 { return 100 }, 20, 12},
+		{"loops on a crowded machine", owes, func(int) int64 { return 16 }, 20, 12},
+		{"sleeps", owes, func(int) int64 { return 1 }, 0, 12},
+		{"computes, then waits", owes, func(s int) int64 { return int64(100 * (s / 18 % 2)) }, 22, 12},
+		{"computes now and then", owes, func(s int) int64 { return int64(100 * (1 - min(s%6, 1))) }, 0, 12},
+		{"a process has gone", owes, func(s int) int64 { return int64(100 - 300*(s/18%2)) }, 0, 12},
+		{"a handler loops on", left, func(int) int64 { return 100 }, 22, 18},
+		{"a handler is held up by a crowd", left, func(s int) int64 { return int64(5 + 95*min(s/10, 1)) }, 28, 18},
+		{"nobody has called", Work{}, func(int) int64 { return 100 }, 0, 0},
+		{"calm, then something else", left, func(s int) int64 { return int64(100 * min(s/7, 1)) }, 0, 2},
+		{"streams run", Work{Served: 1, InFlight: 1}, func(int) int64 { return 100 }, 0, 0},
 	} {
-		began := time.Now()
 		var b cpuWatch
-		var ticks int64
-		looks, over := 0, false
-		for second := 1; second <= 37; second++ {
-			now := began.Add(time.Duration(second) * time.Second)
-			ticks += test.use(second)
+		ticks, looks, ended := int64(0), 0, 0
+		for quarter := range 4*36 + 1 {
+			now := began.Add(time.Duration(quarter) * 250 * time.Millisecond)
+			ticks += test.use(quarter/4) / 4
 			if b.see(test.work, now); b.due(limit, now) {
 				b.look(ticks, now)
 				looks++
 			}
-			over = over || b.over(limit, now)
+			if ended == 0 && b.over(limit, now) {
+				ended = quarter / 4
+			}
+			if b.over(0, now) {
+				t.Errorf("%s: over although max_run_time is off", test.name)
+			}
 		}
-		if over != test.over || looks != test.looks {
-			t.Errorf("%s: over %v after %d looks, want %v and %d", test.name, over, looks, test.over, test.looks)
+		if ended != test.ended || looks != test.looks {
+			t.Errorf("%s: ended in second %d after %d looks, want %d and %d", test.name, ended, looks, test.ended, test.looks)
 		}
 	}
 }

@@ -41,15 +41,11 @@ func TestSharedPortIsTold(t *testing.T) {
 // to be a stranger's: it is its end that is to be told.
 func TestEndingWorkerIsNoStranger(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer listener.Close()
 	cmd := exec.Command("true")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, cmd.Start())
 	defer cmd.Wait()
 	group := cmd.Process.Pid
 	testkit.Eventually(t, patience, "the process to end", func() bool { return isEnding(group) })

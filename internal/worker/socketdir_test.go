@@ -6,15 +6,15 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // shortTemp is a folder whose path leaves room for socket names.
 func shortTemp(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "w") //nolint:usetesting // t.TempDir is too long for a socket's path
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	return dir
 }
@@ -24,9 +24,7 @@ func openSocketDir(t *testing.T, base string) *socketDir {
 	metrics := testPorts(2)
 	metrics.start, metrics.alone = 9100, true
 	d := &socketDir{base: base, metrics: metrics}
-	if err := d.open(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, d.open())
 	t.Cleanup(d.close)
 	return d
 }
@@ -40,9 +38,7 @@ func TestSocketDirLifeCycle(t *testing.T) {
 		t.Fatalf("mode %v, %v; want 0700", info.Mode(), err)
 	}
 	stale := filepath.Join(d.path, "worker-2.sock")
-	if err := os.WriteFile(stale, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(stale, nil, 0o600))
 	at, err := d.claim(1, 1)
 	if err != nil || at.address != stale || at.target() != "unix:"+stale || at.metricsPort != 9101 {
 		t.Errorf("got %+v, %v", at, err)
@@ -80,25 +76,17 @@ func TestSocketDirSweepsTheDeadOnly(t *testing.T) {
 	living := openSocketDir(t, base)
 	create := func(name string, age time.Duration, lock bool) string {
 		path := filepath.Join(base, name)
-		if err := os.Mkdir(path, 0o700); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, os.Mkdir(path, 0o700))
 		if lock {
-			if err := os.WriteFile(filepath.Join(path, lockName), nil, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, os.WriteFile(filepath.Join(path, lockName), nil, 0o600))
 		}
 		when := time.Now().Add(-age)
-		if err := os.Chtimes(path, when, when); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, os.Chtimes(path, when, when))
 		return path
 	}
 	gone := []string{create("cabrank-dead", 0, true), create("cabrank-old", time.Hour, false)}
 	backup := create("cabrank-backup", time.Hour, true) // somebody's own folder
-	if err := os.WriteFile(filepath.Join(backup, "notes.txt"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(filepath.Join(backup, "notes.txt"), nil, 0o600))
 	kept := []string{living.path, backup, create("cabrank-new", 0, false), create("other", time.Hour, true)}
 	openSocketDir(t, base)
 	for _, path := range gone {
@@ -110,16 +98,6 @@ func TestSocketDirSweepsTheDeadOnly(t *testing.T) {
 		if _, err := os.Stat(path); err != nil {
 			t.Errorf("%s: %v", path, err)
 		}
-	}
-}
-
-// R19: a path that does not fit into a socket address is refused by name.
-func TestSocketDirRefusesLongPaths(t *testing.T) {
-	base := filepath.Join(shortTemp(t), strings.Repeat("x", 80))
-	d := &socketDir{base: base}
-	err := d.open()
-	if err == nil || !strings.Contains(err.Error(), base) || !strings.Contains(err.Error(), "100 are allowed") {
-		t.Errorf("got %v", err)
 	}
 }
 
@@ -138,11 +116,16 @@ func TestRuntimeDirPrefersXDG(t *testing.T) {
 	}
 }
 
-// Who cannot make sockets is told what else there is.
+// R19: a path that does not fit into a socket address is refused by name. Who cannot make
+// sockets is told what else there is.
 func TestSocketDirThatCannotBe(t *testing.T) {
-	dir := socketDir{base: filepath.Join(t.TempDir(), "missing")}
-	err := dir.open()
-	if err == nil || !strings.HasSuffix(err.Error(), "no such file or directory: set XDG_RUNTIME_DIR or TMPDIR to a folder that may be written, or use transport tcp") {
-		t.Error(err)
+	for base, want := range map[string]string{
+		filepath.Join(shortTemp(t), strings.Repeat("x", 80)): "100 are allowed",
+		filepath.Join(t.TempDir(), "missing"):                "no such file or directory: set XDG_RUNTIME_DIR or TMPDIR to a folder that may be written, or use transport tcp",
+	} {
+		err := (&socketDir{base: base}).open()
+		if err == nil || !strings.Contains(err.Error(), base) || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %s", err, want)
+		}
 	}
 }

@@ -13,6 +13,8 @@ import (
 	"google.golang.org/grpc/mem"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
+
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // warmServer answers every method by answer and gives the request's bytes and
@@ -20,9 +22,7 @@ import (
 func warmServer(t *testing.T, answer func(ctx context.Context, method string, message []byte) error) *grpc.ClientConn {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	server := grpc.NewServer(grpc.ForceServerCodecV2(echoBytes{}), grpc.UnknownServiceHandler(func(_ any, stream grpc.ServerStream) error {
 		var message []byte
 		if err := stream.RecvMsg(&message); err != nil {
@@ -40,9 +40,7 @@ func warmServer(t *testing.T, answer func(ctx context.Context, method string, me
 		_ = server.Serve(listener)
 	}()
 	conn, err := grpc.NewClient("passthrough:///"+listener.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	t.Cleanup(func() {
 		conn.Close()
 		server.Stop()
