@@ -208,11 +208,7 @@ var layers = map[string]layer{
 	"internal/certs":    {notStd: []string{"net", "os/exec"}, documented: true},
 	"internal/cgroup":   {notStd: []string{"net", "os", "syscall"}, pure: true, documented: true},
 	"internal/handover": {outside: []string{"golang.org/x/sys"}, notStd: []string{"net/http"}, documented: true},
-	// Its pages show the parts as they tell of themselves.
-	"internal/admin": {
-		inside:  []string{"internal/discover", "internal/door", "internal/rank", "internal/relay", "internal/scale", "internal/scrape", "internal/socket", "internal/worker"},
-		outside: anything,
-	},
+	"internal/admin":    {inside: []string{"internal/discover", "internal/rank", "internal/relay", "internal/scale", "internal/scrape", "internal/socket", "internal/worker"}, outside: anything},
 	// It knows of workers what their pages say.
 	"internal/scrape": {
 		outside:    []string{"github.com/prometheus/client_model", "google.golang.org/protobuf"},

@@ -6,8 +6,6 @@ import (
 	"net/http"
 	"sync"
 	"syscall"
-
-	"github.com/cabrank/cabrank/internal/door"
 )
 
 // spareFiles are left for the workers when callers of pages hold connections open.
@@ -28,7 +26,17 @@ type crowd struct {
 }
 
 func newCrowd(most int) *crowd {
-	return &crowd{most: most, files: door.OpenFiles(), places: make(map[net.Conn]*list.Element)}
+	return &crowd{most: most, files: OpenFiles(), places: make(map[net.Conn]*list.Element)}
+}
+
+// OpenFiles returns how many files this process may have open, 0 if that is not known. The
+// runtime has raised the limit as far as it may.
+func OpenFiles() uint64 {
+	var limit syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
+		return 0
+	}
+	return uint64(limit.Cur) //nolint:unconvert // its type depends on the system
 }
 
 // scarce reports whether a connection has one of the last descriptors: the system

@@ -5,7 +5,6 @@ import (
 	"log/slog"
 	"net"
 	"sync"
-	"syscall"
 	"time"
 )
 
@@ -136,14 +135,4 @@ func (d *Door) Close() {
 	}
 	d.mu.Unlock()
 	d.serving.Wait()
-}
-
-// OpenFiles returns how many files this process may have open, 0 if that is not known. The
-// runtime has raised the limit as far as it may.
-func OpenFiles() uint64 {
-	var limit syscall.Rlimit
-	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
-		return 0
-	}
-	return uint64(limit.Cur) //nolint:unconvert // its type depends on the system
 }

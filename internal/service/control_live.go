@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/cabrank/cabrank/internal/admin"
-	"github.com/cabrank/cabrank/internal/door"
 	"github.com/cabrank/cabrank/internal/worker"
 )
 
@@ -15,7 +14,7 @@ const ownFiles = "/proc/self/fd"
 // Live implements admin.Observer.
 func (s *service) Live() admin.Live {
 	live := admin.NewLive(s.relay.Stats(), s.began)
-	live.Files, live.FilesLimit = filesNow(), door.OpenFiles()
+	live.Files, live.FilesLimit = filesNow(), admin.OpenFiles()
 	used := make(map[int]time.Duration)
 	if s.autoscale != nil {
 		sample, cpu := s.autoscale.measure(time.Now())

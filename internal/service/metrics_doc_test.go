@@ -2,8 +2,10 @@ package service
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
 	"os"
@@ -31,41 +33,25 @@ func TestMetricsAreDocumented(t *testing.T) {
 	house := relay.New(relay.Options{Shards: 1, QueueTimeout: time.Second, BufferTotal: 1 << 20, Log: slog.New(slog.DiscardHandler)})
 	t.Cleanup(house.Close)
 	names := metricNames(t, house)
-	for reason := range house.Stats().Refusals {
-		names = append(names, reason)
+	stats := house.Stats()
+	for _, counted := range []map[string]uint64{stats.Refusals, stats.Retries, stats.RetriesDenied, stats.Hedges, stats.Disconnects["caller"], house.Decisions()} {
+		names = slices.AppendSeq(names, maps.Keys(counted))
 	}
-	for _, reasons := range []map[string]uint64{house.Stats().Retries, house.Stats().RetriesDenied, house.Stats().Hedges} {
-		for reason := range reasons {
-			names = append(names, reason)
-		}
-	}
-	for reason := range house.Stats().Disconnects["caller"] {
-		names = append(names, reason)
-	}
-	for decision := range house.Decisions() {
-		names = append(names, decision)
-	}
-	for _, cause := range worker.Causes() {
-		names = append(names, cause.String())
-	}
-	for _, reason := range worker.Reasons() {
-		names = append(names, reason.String())
-	}
-	for _, reason := range scale.Reasons()[scale.Enough+1:] {
-		names = append(names, reason.String())
-	}
-	for _, state := range discover.States() {
-		names = append(names, state.String())
-	}
-	for _, state := range worker.States() {
-		names = append(names, state.String())
-	}
-	names = append(names, "answered", "empty", "failed") // results of lookups
+	names = append(append(names, texts(worker.Causes())...), texts(worker.Reasons())...)
+	names = append(append(names, texts(scale.Reasons()[scale.Enough+1:])...), texts(discover.States())...)
+	names = append(append(names, texts(worker.States())...), "answered", "empty", "failed") // results of lookups
 	for _, name := range names {
 		if !strings.Contains(string(document), "\n| `"+name+"` |") {
 			t.Errorf("docs/metrics.md has no row for %q", name)
 		}
 	}
+}
+
+func texts[T fmt.Stringer](of []T) (all []string) {
+	for _, one := range of {
+		all = append(all, one.String())
+	}
+	return all
 }
 
 // oneMethod is a relay of which one method was called.

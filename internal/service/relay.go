@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/cabrank/cabrank/internal/admin"
 	"github.com/cabrank/cabrank/internal/cli"
 	"github.com/cabrank/cabrank/internal/config"
 	"github.com/cabrank/cabrank/internal/door"
@@ -48,8 +49,8 @@ func (s *service) relayOptions(cfg *config.Config, log *slog.Logger) relay.Optio
 			Rate: cfg.Limits.CallsPerSecond, Burst: cfg.Limits.KeyBurst(), Concurrent: cfg.Limits.Calls,
 		},
 		Limits: relay.Limits{
-			Connections: openable(cfg, door.OpenFiles(), log),
-			Descriptors: lastOfCallers(door.OpenFiles()),
+			Connections: openable(cfg, admin.OpenFiles(), log),
+			Descriptors: lastOfCallers(admin.OpenFiles()),
 			Idle:        cfg.Limits.IdleTimeout,
 			Age:         cfg.Limits.ConnectionAge,
 			Handshake:   handshakeTime,

@@ -229,8 +229,13 @@ func TestNoReloadDuringAnUpgrade(t *testing.T) {
 }
 
 // The new side of an upgrade may have less workers than min_ready asks for. Without
-// a surge one of them has to be able to leave.
+// a surge one of them has to be able to leave. A number that adapts may become as low as
+// its bound, also if min_ready counts upstreams, too.
 func TestFewerWorkersForAnUpgrade(t *testing.T) {
+	adapts := &config.Config{Command: []string{"w"}, Workers: config.Workers{Count: config.Amount{N: 4, Min: 1, Max: 4}, MinReady: 3}}
+	if got := (&service{cfg: adapts, orders: newOrders()}).workerSettings(adapts).MinReady; got != 1 {
+		t.Errorf("min ready of workers that adapt is %d, want 1", got)
+	}
 	for _, test := range []struct{ surge, first, want int }{{1, 0, 3}, {1, 2, 2}, {0, 2, 1}, {0, 1, 0}, {0, 0, 3}} {
 		cfg := &config.Config{Command: []string{"w"}, Workers: config.Workers{Count: config.Amount{N: 4}, MinReady: 3, MaxSurge: test.surge}}
 		s := &service{cfg: cfg, firstWorkers: test.first, orders: newOrders()}
@@ -241,16 +246,6 @@ func TestFewerWorkersForAnUpgrade(t *testing.T) {
 		if got := s.workerSettings(cfg).MinReady; got != 3 {
 			t.Errorf("later min ready is %d, want 3", got)
 		}
-	}
-}
-
-// A number that adapts may become as low as its bound, also if min_ready counts
-// upstreams, too.
-func TestFewestReadyWorkers(t *testing.T) {
-	cfg := &config.Config{Command: []string{"w"}, Workers: config.Workers{Count: config.Amount{N: 4, Min: 1, Max: 4}, MinReady: 3}}
-	s := &service{cfg: cfg, orders: newOrders()}
-	if got := s.workerSettings(cfg).MinReady; got != 1 {
-		t.Errorf("min ready of workers is %d, want 1", got)
 	}
 }
 
