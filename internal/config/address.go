@@ -35,28 +35,20 @@ func cleanHost(host string) (string, error) {
 	return host, nil
 }
 
-// cleanNetwork accepts an address or a network, and writes it as a network.
-func cleanNetwork(text string) (string, error) {
+// readNetwork accepts an address or a network.
+func readNetwork(text string) (netip.Prefix, error) {
 	network, err := netip.ParsePrefix(text)
 	if a, notOne := netip.ParseAddr(text); err != nil && notOne == nil {
 		network, err = netip.PrefixFrom(a.WithZone(""), a.BitLen()), nil
 	}
 	if err != nil {
-		return "", fmt.Errorf("%s is neither an address nor a network", quote(text))
+		return network, fmt.Errorf("%s is neither an address nor a network", quote(text))
 	}
 	const mapped = 96 // bits before an IPv4 address in the form of IPv6
 	if a := network.Addr(); a.Is4In6() && network.Bits() >= mapped {
 		network = netip.PrefixFrom(a.Unmap(), network.Bits()-mapped)
 	}
-	return network.Masked().String(), nil
-}
-
-// ProxyPrefixes returns the proxies in front.
-func (c *Config) ProxyPrefixes() (all []netip.Prefix) {
-	for _, network := range c.Proxies {
-		all = append(all, netip.MustParsePrefix(network)) // by cleanNetwork
-	}
-	return all
+	return network.Masked(), nil
 }
 
 // cleanPath accepts the path of a page.
@@ -67,15 +59,15 @@ func cleanPath(path string) (string, error) {
 	return formed("path", "%s is not a plain path")(path)
 }
 
-func checkSocketPath(address, path string) error {
-	if !strings.HasPrefix(path, "/") {
-		return fmt.Errorf("%s needs an absolute path, such as unix:/run/worker.sock", quote(address))
-	}
-	if strings.ContainsFunc(path, unicode.IsControl) {
-		return fmt.Errorf("%s has a control character", quote(address))
-	}
-	if len(path) > maxSocketPath {
-		return fmt.Errorf("%s has a path of more than %d bytes", quote(address), maxSocketPath)
+// checkSocketPath looks at the path of a unix socket that is written so.
+func checkSocketPath(written, path string) error {
+	switch {
+	case path == "" || strings.HasSuffix(path, "/"):
+		return fmt.Errorf("%s is not the path of a socket", quote(written))
+	case strings.ContainsFunc(path, unicode.IsControl):
+		return fmt.Errorf("%s has a control character", quote(written))
+	case len(path) > maxSocketPath:
+		return fmt.Errorf("%s has a path of more than %d bytes", quote(written), maxSocketPath)
 	}
 	return nil
 }
@@ -101,14 +93,10 @@ const controlLegal = "auto, off, or the path of a unix socket, with a /"
 // more likely a slip than the name of a file.
 func cleanControl(path string) (string, error) {
 	switch {
-	case path == automatic || path == "off":
+	case path == automatic || path == off:
 		return path, nil
-	case !strings.Contains(path, "/") || strings.HasSuffix(path, "/"):
+	case !strings.Contains(path, "/"):
 		return "", fmt.Errorf("%s is not the path of a socket", quote(path))
-	case strings.ContainsFunc(path, unicode.IsControl):
-		return "", fmt.Errorf("%s has a control character", quote(path))
-	case len(path) > maxSocketPath:
-		return "", fmt.Errorf("%s has more than %d bytes", quote(path), maxSocketPath)
 	}
-	return path, nil
+	return path, checkSocketPath(path, path)
 }

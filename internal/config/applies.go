@@ -1,26 +1,22 @@
 package config
 
 // Applies says from when on a changed value of a key holds in a cabrank that
-// runs. Every class includes those above it: a restart reloads first, and a new
+// runs, and is called as the command is that makes a change hold. Every class includes those above it: a restart reloads first, and a new
 // cabrank reads all.
-type Applies uint8
+type Applies string
 
 const (
 	// ByReload values hold at once for what comes: calls and connections that
 	// are there keep what they began with, where it matters to them.
-	ByReload Applies = iota + 1
+	ByReload Applies = "reload"
 	// ByRestart values are handed to worker processes when these start, so they
 	// hold with the next process of each worker.
-	ByRestart
+	ByRestart Applies = "restart"
 	// ByUpgrade values are fixed when cabrank starts.
-	ByUpgrade
+	ByUpgrade Applies = "upgrade"
 )
-
-// String returns "reload", "restart" or "upgrade", as the command is called that
-// makes a change hold.
-func (a Applies) String() string { return []string{"unknown", "reload", "restart", "upgrade"}[a] }
 
 // meaning says for people how a change takes effect.
 func (a Applies) meaning() string {
-	return a.String() + []string{"", ": at once", ": with the next process of each worker", ": with the next cabrank"}[a]
+	return string(a) + map[Applies]string{ByReload: ": at once", ByRestart: ": with the next process of each worker", ByUpgrade: ": with the next cabrank"}[a]
 }

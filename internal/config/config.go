@@ -3,6 +3,7 @@ package config
 import (
 	"log/slog"
 	"net"
+	"net/netip"
 	"strconv"
 	"time"
 
@@ -18,10 +19,10 @@ import (
 // It is made by Load, is complete and consistent, and is not changed
 // afterwards; reading it from several goroutines is safe.
 type Config struct {
-	Listen      Listener      `key:"listen" kind:"door" flag:"listen" arg:"HOST:PORT" default:":8080" change:"upgrade" help:"where callers come in (no host: every interface; port 0: the system chooses)"`
-	CallTimeout time.Duration `key:"call_timeout" also:"server.proxy_timeout" env:"SERVER_PROXY_TIMEOUT" default:"0s" range:"1ms..24h" zero:"none" change:"reload" help:"bound on every call, on top of the caller's own deadline"`
-	Proxies     []string      `key:"proxies" kind:"networks" default:"none" change:"reload" help:"addresses of proxies in front: from these the last entry of x-forwarded-for that is not among them is the caller's address"` // see ProxyPrefixes
-	Control     string        `key:"control" kind:"control" flag:"control" arg:"auto|off|PATH" default:"auto" change:"upgrade" help:"unix socket by which cabrank status, restart and the like reach this process; auto is one of its own in the runtime directory"`
+	Listen      Listener       `key:"listen" kind:"door" flag:"listen" arg:"HOST:PORT" default:":8080" change:"upgrade" help:"where callers come in (no host: every interface; port 0: the system chooses)"`
+	CallTimeout time.Duration  `key:"call_timeout" also:"server.proxy_timeout" env:"SERVER_PROXY_TIMEOUT" default:"0s" range:"1ms..24h" zero:"none" change:"reload" help:"bound on every call, on top of the caller's own deadline"`
+	Proxies     []netip.Prefix `key:"proxies" kind:"networks" default:"none" change:"reload" help:"addresses of proxies in front: from these the last entry of x-forwarded-for that is not among them is the caller's address"`
+	Control     string         `key:"control" kind:"control" flag:"control" arg:"auto|off|PATH" default:"auto" change:"upgrade" help:"unix socket by which cabrank status, restart and the like reach this process; auto is one of its own in the runtime directory"`
 
 	// Of the port, the first for who names none; empty: no TLS.
 	TLS       []certs.Pair  `key:"tls" kind:"pairs" default:"none" change:"reload" help:"certificates by which the port serves TLS: of the name that a caller asks for, otherwise the first; files that change are read again"`

@@ -25,13 +25,7 @@ type Changes []Change
 
 // By returns the changes that hold with a.
 func (c Changes) By(a Applies) Changes {
-	var some Changes
-	for _, change := range c {
-		if change.Applies == a {
-			some = append(some, change)
-		}
-	}
-	return some
+	return slices.DeleteFunc(slices.Clone(c), func(change Change) bool { return change.Applies != a })
 }
 
 // Keys returns the names of what has changed.

@@ -50,7 +50,7 @@ func TestDiff(t *testing.T) {
 		changes := Diff(before, now)
 		lines := make([]string, len(changes))
 		for i, c := range changes {
-			lines[i] = c.Applies.String() + " " + c.String()
+			lines[i] = string(c.Applies) + " " + c.String()
 		}
 		if got := strings.Join(lines, "\n"); got != test.want {
 			t.Errorf("from %q to %q\ngot\n%s\nwant\n%s", test.before, test.after, got, test.want)

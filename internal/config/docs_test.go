@@ -221,13 +221,13 @@ func writeDocument(w io.Writer) {
 			flagName = "`--" + key.Flag + "`"
 		}
 		allowed := strings.ReplaceAll(key.Allowed(), "|", "\\|")
-		fmt.Fprintf(w, "| %s | %s | `%s` | %s | %s | %s | %s |\n", name, flagName, key.Env, key.ShownDefault(), key.Applies, allowed, key.Help)
+		fmt.Fprintf(w, "| %s | %s | `%s` | %s | %s | %s | %s |\n", name, flagName, key.Env, key.Default, key.Applies, allowed, key.Help)
 	}
 	io.WriteString(w, documentReload)
 	io.WriteString(w, documentRules)
 	for _, key := range Keys() {
 		for _, part := range key.parts() {
-			fmt.Fprintf(w, "| `%s` | %s | %s | %s |\n", part.name, part.standard, part.allowed, part.help)
+			fmt.Fprintf(w, "| `%s` | %s | %s | %s |\n", part.Name, part.Default, part.Allowed(), part.Help)
 		}
 	}
 }

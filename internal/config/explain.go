@@ -3,7 +3,6 @@ package config
 import (
 	"fmt"
 	"io"
-	"maps"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -14,23 +13,20 @@ import (
 // Errors: a line with what was probably meant by a name that there is not, or with what has
 // become of it.
 func Explain(w io.Writer, name string) error {
-	known := map[string]Key{}
-	for _, key := range Keys() {
-		known[key.Name] = key
-		for _, alias := range key.Aliases {
-			known[alias] = key
-		}
+	var known []string
+	for _, key := range fileKeys() {
+		names := append([]string{key.Name}, key.Aliases...)
 		for _, part := range key.parts() {
-			known[part.name] = key
+			names = append(names, part.Name)
 		}
-	}
-	if key, there := known[name]; there {
-		return key.explain(w, name)
-	}
-	for _, key := range grufKeys() {
-		if key.Name == name {
+		switch there := slices.Contains(names, name); {
+		case there && key.Hidden:
 			_, err := fmt.Fprintf(w, "%s\n  one of gruf-relay's names, see docs/why.md\n  allowed   %s\n  variable  %s\n", name, key.Allowed(), key.Env)
 			return err
+		case there:
+			return key.explain(w, name)
+		case !key.Hidden:
+			known = append(known, names...)
 		}
 	}
 	if below := under(Keys(), name); below != "" {
@@ -40,26 +36,27 @@ func Explain(w io.Writer, name string) error {
 	if now := whereMoved(name); now != "" {
 		return fmt.Errorf("%s: %s", name, now)
 	}
-	return fmt.Errorf("unknown key %s%s", quote(name), didYouMean("", name, slices.Sorted(maps.Keys(known))))
+	return fmt.Errorf("unknown key %s%s", quote(name), didYouMean("", name, known))
 }
 
 // explain writes about the key, and about one part of it, or about all.
 func (k Key) explain(w io.Writer, name string) error {
-	lines := [][2]string{{"default", k.ShownDefault()}, {"allowed", k.Allowed()}, {"variable", k.Env}, {"change", k.Applies.meaning()}, {"docs", k.page()}}
+	lines := [][2]string{{"default", k.Default}, {"allowed", k.Allowed()}, {"variable", k.Env}, {"change", k.Applies.meaning()}, {"docs", k.page()}}
 	help := k.Help
 	for _, part := range k.parts() {
 		switch name {
-		case part.name:
-			help, lines[0][1], lines[1][1] = part.help, part.standard, part.allowed
+		case part.Name:
+			help, lines[0][1], lines[1][1] = part.Help, part.Default, part.Allowed()
 		case k.Name:
-			lines = append(lines, [2]string{last(part.name), part.help + " (" + part.allowed + ")"})
+			lines = append(lines, [2]string{last(part.Name), part.Help + " (" + part.Allowed() + ")"})
 		}
 	}
 	if k.Flag != "" {
 		lines = slices.Insert(lines, 2, [2]string{"flag", "--" + k.Flag + " " + k.Arg})
 	}
-	if names := slices.DeleteFunc(append([]string{k.Name}, k.Aliases...), func(n string) bool { return n == name }); len(names) < len(k.Aliases)+1 && len(names) > 0 {
-		lines = append(lines, [2]string{"also", strings.Join(names, ", ")})
+	if len(k.Aliases) > 0 {
+		others := slices.DeleteFunc(append([]string{k.Name}, k.Aliases...), func(n string) bool { return n == name })
+		lines = append(lines, [2]string{"also", strings.Join(others, ", ")})
 	}
 	fmt.Fprintf(w, "%s\n  %s\n", name, help)
 	table := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)

@@ -1,12 +1,14 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
 	"sort"
 	"strings"
 
+	"github.com/cabrank/cabrank/internal/spelling"
 	"github.com/cabrank/cabrank/internal/strictyaml"
 )
 
@@ -100,14 +102,6 @@ func (f *file) setting(key Key, path string, value strictyaml.Node) {
 func (f *file) unknown(path, section string, value strictyaml.Node) {
 	known := slices.Concat(slices.Collect(maps.Keys(f.keys)), slices.Collect(maps.Keys(f.sections)))
 	sort.Strings(known)
-	what, allowed := "unknown key"+didYouMean("", path, known), ""
-	if meant := meantKeys(f.table, path, func(k Key) string { return k.Name }); meant != "" {
-		what = "unknown key; did you mean " + meant + "?"
-	}
-	if now := whereMoved(path); now != "" {
-		what = now
-	} else if !strings.HasSuffix(what, "?") {
-		allowed = under(f.table, section)
-	}
-	value.Fault("", what, allowed)
+	meant := meantKeys(f.table, path, func(k Key) string { return k.Name })
+	unknownKey(value, path, cmp.Or(meant, spelling.Nearest(path, known)), under(f.table, section))
 }

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"net"
 	"net/netip"
@@ -35,34 +36,23 @@ func (c *Config) UpstreamItself(door string, local []netip.Addr) error {
 
 // reaches reports whether a connection to one host is taken by who listens on the other.
 func reaches(to, host string, local []netip.Addr) bool {
-	if to == host {
+	switch to {
+	case host:
 		return true
+	case "0.0.0.0": // Linux connects to the loopback address of that kind
+		to = "127.0.0.1"
+	case "::":
+		to = "::1"
 	}
 	target, err := hostAddress(to)
-	if err != nil {
-		return false
-	}
-	if target.IsUnspecified() { // Linux connects to the loopback address of that kind
-		target = loopback(target)
-	}
-	if host == "" {
-		host = "::"
-	}
-	on, err := hostAddress(host)
+	on, unknown := hostAddress(cmp.Or(host, "::"))
 	switch {
-	case err != nil:
+	case err != nil || unknown != nil:
 		return false
 	case on.IsUnspecified():
 		return (target.IsLoopback() || slices.Contains(local, target)) && (on.Is6() || target.Is4()) // "::" takes both
 	}
 	return target == on
-}
-
-func loopback(kind netip.Addr) netip.Addr {
-	if kind.Is4() {
-		return netip.AddrFrom4([4]byte{127, 0, 0, 1})
-	}
-	return netip.IPv6Loopback()
 }
 
 func hostAddress(host string) (netip.Addr, error) {

@@ -27,36 +27,26 @@ type Key struct {
 // Allowed says which values the key takes.
 func (k Key) Allowed() string { return k.kind.allowed() }
 
-// partInfo is what people are told about one part of an entry.
-type partInfo struct{ name, standard, allowed, help string }
-
-// parts describes what the key, or an entry of it, consists of; most have none.
-func (k Key) parts() (parts []partInfo) {
+// parts are what the key, or an entry of it, consists of; most have none.
+func (k Key) parts() (parts []Key) {
 	kind, is := k.kind.(nested)
 	if !is || kind.of == nil || kind.list {
 		return nil
 	}
-	path := k.Name + "[]."
+	entry := "[]."
 	if k.isSingle() {
-		path = k.Name + "."
+		entry = "."
 	}
 	for _, p := range fieldsOf(kind.of) {
-		parts = append(parts, partInfo{path + p.name, p.tag.Get("default"), p.kind.allowed(), p.tag.Get("help")})
+		part := p.asKey(nil)
+		part.Name = k.Name + entry + p.name
+		parts = append(parts, part)
 	}
 	return parts
 }
 
 // isSingle reports whether the key has parts and no entries.
 func (k Key) isSingle() bool { kind, is := k.kind.(nested); return is && kind.max == 0 }
-
-// section returns the part of the name before the dot, or "".
-func (k Key) section() string {
-	section, _, found := strings.Cut(k.Name, ".")
-	if !found {
-		return ""
-	}
-	return section
-}
 
 // Bounds that appear both as a default's limit and as a range.
 const (
@@ -69,14 +59,14 @@ const (
 )
 
 // fileKeys returns what a file may have: the table, and gruf-relay's names.
-func fileKeys() []Key { return slices.Concat(Keys(), outsideTable(grufKeys())) }
+func fileKeys() []Key { return slices.Concat(Keys(), outsideTable("", grufKeys())) }
 
 // allKeys returns what can be read.
-func allKeys() []Key { return slices.Concat(fileKeys(), outsideTable(benchKeys())) }
+func allKeys() []Key { return slices.Concat(fileKeys(), outsideTable(prefix, benchKeys())) }
 
-func outsideTable(keys []Key) []Key {
-	for i := range keys {
-		keys[i].Hidden = true
+func outsideTable(prefix string, keys []Key) []Key {
+	for i, key := range keys {
+		keys[i].Hidden, keys[i].Env = true, variableOf(prefix, key.Name)
 	}
 	return keys
 }
@@ -86,9 +76,9 @@ func ownKeys() []Key {
 	return slices.DeleteFunc(allKeys(), func(k Key) bool { return k.Of != "" })
 }
 
-// variableOf names the variable of a key that gruf-relay did not have: a.b is
-// CABRANK_A_B.
-func variableOf(name string) string {
+// variableOf names the variable of a key: that of a.b is A_B, and CABRANK_A_B if gruf-relay
+// did not have it.
+func variableOf(prefix, name string) string {
 	return prefix + strings.ToUpper(strings.ReplaceAll(name, ".", "_"))
 }
 

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -87,43 +88,39 @@ const none = "none"
 // hidden stands for a value that is not shown.
 const hidden = "(hidden)"
 
-// text is the kind of *string fields that are no word of a few; clean checks and tidies.
-type text struct {
-	clean    func(string) (string, error)
-	legal    string
-	optional bool // it may be none
-	hidden   bool // nobody is shown it
-}
-
-func (k text) set(field any, raw string) (err error) {
-	value := ""
-	if raw != none || !k.optional {
-		if value, err = k.clean(raw); err != nil {
-			return err
-		}
-	}
-	*field.(*string) = value
-	return nil
-}
-
-func (k text) show(field any) string {
-	switch value := *field.(*string); {
-	case value == "" && k.optional:
-		return none
-	case k.hidden:
-		return hidden
-	case value == "":
-		return `""`
-	default:
-		return value
+// text is the kind of string fields that are no word of a few; clean checks and tidies.
+func text(clean func(string) (string, error), legal string) value[string] {
+	return value[string]{
+		read:  func(into *string, text string) (err error) { *into, err = clean(text); return err },
+		write: func(text string) string { return cmp.Or(text, `""`) },
+		legal: legal,
 	}
 }
 
-func (k text) allowed() string {
-	if k.optional {
-		return k.legal + ", or " + none
+// optional is a text that may be none.
+func optional(k value[string]) value[string] {
+	return value[string]{
+		read: func(into *string, text string) error {
+			if text == none {
+				*into = ""
+				return nil
+			}
+			return k.read(into, text)
+		},
+		write: func(text string) string {
+			if text == "" {
+				return none
+			}
+			return k.write(text)
+		},
+		legal: k.legal + ", or " + none,
 	}
-	return k.legal
+}
+
+// secret is a text that nobody is shown.
+func secret(k value[string]) value[string] {
+	k.write = func(string) string { return hidden }
+	return k
 }
 
 // list is the kind of *[]T fields, of strings or of what has a String method: items with

@@ -14,14 +14,14 @@ func kinds() map[string]kind {
 	return map[string]kind{
 		// addresses and places
 		"door": listenAt{mayBeShared: true}.kind(), "probes": listenAt{mayBeOff: true}.kind(), "metrics": listenAt{mayBeOff: true, path: "/metrics"}.kind(),
-		"networks":  listOf(cleanNetwork, "addresses and networks such as 10.0.0.0/8", 100),
-		"control":   text{clean: cleanControl, legal: controlLegal},
+		"networks":  listOf(readNetwork, "addresses and networks such as 10.0.0.0/8", 100),
+		"control":   text(cleanControl, controlLegal),
 		"upstreams": listOf(cleanUpstream, upstreamLegal, maxUpstreams), "servers": listOf(cleanNameServer, nameServerLegal, maxNameServers),
-		"redis": redisAddresses(), "push": text{clean: cleanPush, legal: "HOST:PORT, or off"},
-		"page": text{clean: cleanPath, legal: "a path that begins with /"}, "paths": listOf(cleanPath, "paths that begin with /", 100),
+		"redis": redisAddresses(), "push": text(cleanPush, "HOST:PORT, or off"),
+		"page": text(cleanPath, "a path that begins with /"), "paths": listOf(cleanPath, "paths that begin with /", 100),
 		"pages": listOf(cleanPageOrigin, "origins such as https://shop.example or https://*.shop.example", 100), "origins": origins,
-		"file": text{clean: formed("line", "is no path of a file"), legal: "a path"}, "files": listOf(line, "names of files", 100),
-		"log": text{clean: formed("log", "%s is not a path with a /"), legal: "a path with a /, stdout, or none"},
+		"file": text(formed("line", "is no path of a file"), "a path"), "files": listOf(line, "names of files", 100),
+		"log": text(formed("log", "%s is not a path with a /"), "a path with a /, stdout, or none"),
 
 		// numbers that are more
 		"workers": amount(`range:"1..1000"`, "", 0), "slots": amount(`range:"1..100000"`, "1-200", firstAutoSlots),
@@ -37,16 +37,16 @@ func kinds() map[string]kind {
 		"command": commandLine{}, "variables": variables().kind(), "gauges": gauges{gaugePolicies().kind()},
 		"hooks":  record[Hooks]("{before_start: COMMAND, after_ready: COMMAND, before_stop: COMMAND}"),
 		"warmup": record[WarmUp]("{method: /package.Service/Method, message: BASE64}"),
-		"method": text{clean: cleanMethod, legal: "/package.Service/Method", optional: true}, "base64": base64Bytes(maxWarmUp),
+		"method": optional(text(cleanMethod, "/package.Service/Method")), "base64": base64Bytes(maxWarmUp),
 
 		// certificates and tokens
 		"pairs": sequence[certs.Pair]("{cert: FILE, key: FILE}", maxKeyPairs), "clients": record[certs.Clients]("{ca: FILE, names: [NAME, ...], required: true or false}"),
-		"peers": record[certs.Peer]("{ca: FILE, cert: FILE, key: FILE, name: NAME}"), "host": text{clean: cleanDNSName, legal: "a name"},
+		"peers": record[certs.Peer]("{ca: FILE, cert: FILE, key: FILE, name: NAME}"), "host": text(cleanDNSName, "a name"),
 		"names":  listOf(formed("visible", "%s is no name in a certificate"), "names in which * stands for anything but . and /", maxClientNames),
 		"auth":   record[Auth]("{key: FILE, ...}"),
-		"secret": text{formed("secret", "has a control character"), "a file, or env:NAME", true, true}, // it is not repeated
-		"source": text{clean: formed("source", "it is not the name of a file"), legal: "a file, env:NAME or https://...", optional: true},
-		"line":   text{clean: line, legal: "a text", optional: true}, "globs": listOf(cleanGlob, "globs, with {user} for who it is", 1000),
-		"cookie": text{clean: formed("token", "%s is not a name of a cookie"), legal: "a name of a cookie", optional: true}, // RFC 6265 4.1.1
+		"secret": optional(secret(text(formed("secret", "has a control character"), "a file, or env:NAME"))), // it is not repeated
+		"source": optional(text(formed("source", "it is not the name of a file"), "a file, env:NAME or https://...")),
+		"line":   optional(text(line, "a text")), "globs": listOf(cleanGlob, "globs, with {user} for who it is", 1000),
+		"cookie": optional(text(formed("token", "%s is not a name of a cookie"), "a name of a cookie")), // RFC 6265 4.1.1
 	}
 }

@@ -72,17 +72,26 @@ func Load(sources Sources) (*Config, error) {
 	}
 	config.Workers.Count.Settle()
 	config.Workers.Slots.Settle()
-	config.Warnings = append(unknownVariables(environ, config.namedVariables()...), append(config.withoutEffect(), config.openCalls()...)...)
+	config.Warnings = append(unknownVariables(environ, config.namedVariables()...), config.warnings()...)
 	return config, nil
+}
+
+// files are those that may be read, and who names the only one; nobody: they are looked for.
+func (s Sources) files(environ map[string]string) (names []string, by Origin) {
+	if name, given := s.Flags[ConfigFlag]; given {
+		return []string{name}, Origin{Flag: ConfigFlag}
+	}
+	if name := environ[ConfigVariable]; name != "" {
+		return []string{name}, Origin{Variable: ConfigVariable}
+	}
+	return DefaultFiles(), Origin{}
 }
 
 // HasFile reports whether the sources name a file, or one has a name that is
 // looked for. Whether it can be read is for Load to say.
 func HasFile(sources Sources) bool {
-	if _, flagged := sources.Flags[ConfigFlag]; flagged || parseEnviron(sources.Environ)[ConfigVariable] != "" {
-		return true
-	}
-	return slices.ContainsFunc(DefaultFiles(), func(name string) bool {
+	names, by := sources.files(parseEnviron(sources.Environ))
+	return by != (Origin{}) || slices.ContainsFunc(names, func(name string) bool {
 		_, err := sources.ReadFile(name)
 		return !errors.Is(err, fs.ErrNotExist)
 	})
@@ -216,29 +225,20 @@ func (c *Config) setCommand(command []string) {
 
 // readFile finds the file, reads it and remembers its name.
 func (c *Config) readFile(sources Sources, environ map[string]string) Faults {
-	name, origin := environ[ConfigVariable], Origin{Variable: ConfigVariable}
-	if flag, given := sources.Flags[ConfigFlag]; given {
-		name, origin = flag, Origin{Flag: ConfigFlag}
-	}
-	candidates, named := []string{name}, name != "" || origin.Flag != ""
-	if !named {
-		candidates = DefaultFiles()
-	}
-	for _, candidate := range candidates {
-		content, err := sources.ReadFile(candidate)
-		if err == nil {
-			c.File = candidate
-			settings, root := parseTable(candidate, content, fileKeys())
-			return append(c.apply(settings), faultsIn(root, Origin{File: candidate})...)
-		}
-		if !named && errors.Is(err, fs.ErrNotExist) {
+	names, by := sources.files(environ)
+	for _, name := range names {
+		content, err := sources.ReadFile(name)
+		switch {
+		case err == nil:
+			c.File = name
+			settings, root := parseTable(name, content, fileKeys())
+			return append(c.apply(settings), faultsIn(root, Origin{File: name})...)
+		case by == (Origin{}) && errors.Is(err, fs.ErrNotExist):
 			continue
+		case by == (Origin{}):
+			by.File = name
 		}
-		if !named {
-			origin = Origin{File: candidate}
-		}
-		what := fmt.Sprintf("cannot read %s: %s", quote(candidate), cause(err))
-		return Faults{{Origin: origin, What: what, Allowed: "a readable YAML file"}}
+		return Faults{{Origin: by, What: fmt.Sprintf("cannot read %s: %s", quote(name), cause(err)), Allowed: "a readable YAML file"}}
 	}
 	return nil
 }
@@ -255,17 +255,11 @@ func cause(err error) string {
 // name that appears twice the first counts, as for os.Getenv.
 func parseEnviron(environ []string) map[string]string {
 	variables := make(map[string]string, len(environ))
-	for _, pair := range environ {
+	for _, pair := range slices.Backward(environ) {
 		name, value, _ := strings.Cut(pair, "=")
-		if _, twice := variables[name]; !twice {
-			variables[name] = value
-		}
+		variables[name] = value
 	}
-	for name, value := range variables {
-		if value == "" {
-			delete(variables, name)
-		}
-	}
+	maps.DeleteFunc(variables, func(_, value string) bool { return value == "" })
 	return variables
 }
 

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/cabrank/cabrank/internal/spelling"
+	"github.com/cabrank/cabrank/internal/strictyaml"
 )
 
 // last returns the part of a key's name after its last dot.
@@ -41,12 +42,26 @@ func whereMoved(name string) string {
 	}
 	for _, key := range Keys() {
 		for _, part := range key.parts() {
-			if key.isSingle() && underscored(part.name) == strings.TrimPrefix(name, "socket_") { // auth's were socket.auth_...
-				return fmt.Sprintf("now %s: {%s: ...}", key.Name, last(part.name))
+			if key.isSingle() && underscored(part.Name) == strings.TrimPrefix(name, "socket_") { // auth's were socket.auth_...
+				return fmt.Sprintf("now %s: {%s: ...}", key.Name, last(part.Name))
 			}
 		}
 	}
 	return ""
+}
+
+// unknownKey tells of a key that there is not: what has become of it, which was meant, or
+// which there are.
+func unknownKey(n strictyaml.Node, name, meant, allowed string) {
+	now := whereMoved(name)
+	switch {
+	case now != "":
+		n.Fault("", now, "")
+	case meant != "":
+		n.Fault("", "unknown key; did you mean "+meant+"?", "")
+	default:
+		n.Fault("", "unknown key", allowed)
+	}
 }
 
 // Suggest returns "; did you mean --workers?" for a flag that is not known, or
@@ -65,7 +80,7 @@ func Suggest(flag string) string {
 		}
 		if underscored(key.Name) == name {
 			whole = append(whole, key)
-		} else if strings.TrimPrefix(key.Name, key.section()+".") == name {
+		} else if strings.TrimPrefix(key.Name, parent(key.Name)+".") == name {
 			ends = append(ends, key)
 		}
 	}
@@ -76,47 +91,34 @@ func Suggest(flag string) string {
 }
 
 // meantKeys names the keys that a name of the top level most likely stands for:
-// the flag of that name sets them, or their names end like it (a section that
+// that of the flag of that name, or those whose names end like it (a section that
 // lost its indentation). call gives them their names.
 func meantKeys(table []Key, name string, call func(Key) string) string {
-	var byFlag, byEnd []string
+	var ends []string
 	for _, key := range table {
 		if key.Flag == name {
-			byFlag = append(byFlag, call(key))
+			return call(key)
 		}
 		if last(key.Name) == name {
-			byEnd = append(byEnd, call(key))
+			ends = append(ends, call(key))
 		}
 	}
-	if len(byFlag) > 0 {
-		return strings.Join(byFlag, " and ")
-	}
-	return strings.Join(byEnd, " or ")
+	return strings.Join(ends, " or ")
 }
 
 // under lists the keys of a section, or of the top level for "": those of the table, or
 // gruf-relay's where there are no others.
 func under(table []Key, section string) string {
-	if section != "" {
-		section += "."
-	}
-	var own, grufs []string
+	names := map[bool][]string{} // by whether they are gruf-relay's
 	for _, key := range table {
-		rest, below := strings.CutPrefix(key.Name, section)
-		name, _, _ := strings.Cut(rest, ".")
-		switch {
-		case !below:
-		case key.Hidden:
-			grufs = append(grufs, name)
-		default:
-			own = append(own, name)
+		if rest, below := strings.CutPrefix("."+key.Name, strings.TrimSuffix("."+section, ".")+"."); below {
+			name, _, _ := strings.Cut(rest, ".")
+			names[key.Hidden] = append(names[key.Hidden], name)
 		}
 	}
-	if len(own) == 0 {
-		own = grufs
-	}
-	sort.Strings(own)
-	return strings.Join(slices.Compact(own), ", ")
+	shown := names[len(names[false]) == 0]
+	sort.Strings(shown)
+	return strings.Join(slices.Compact(shown), ", ")
 }
 
 // meantVariable returns the variable that a name with the prefix most likely stands
@@ -128,7 +130,7 @@ func meantVariable(name string) string {
 	for _, key := range allKeys() {
 		variables[strings.TrimPrefix(key.Env, prefix)] = key.Env
 		for _, as := range append(key.Aliases, key.Name) {
-			variables[strings.TrimPrefix(variableOf(as), prefix)] = key.Env
+			variables[strings.TrimPrefix(variableOf(prefix, as), prefix)] = key.Env
 		}
 	}
 	if variable, exact := variables[name]; exact {

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/cabrank/cabrank/internal/spelling"
 	"github.com/cabrank/cabrank/internal/strictyaml"
 )
 
@@ -54,7 +55,7 @@ func (p places) pairs(n strictyaml.Node, pathOf func(key, name string) string) i
 // entryPath names one entry of a nested key, for people. The name may be
 // anything that a file can hold.
 func entryPath(key, name string) string {
-	if len(name) > maxQuoted || yamlText(name) != name {
+	if len(name) > strictyaml.MostQuoted || yamlText(name) != name {
 		name = quote(name)
 	}
 	return key + "[" + name + "]"
@@ -149,22 +150,20 @@ func entries[T any](nameOf func(*T) *string, most int, legal string, clean func(
 		},
 		lines: func(value reflect.Value) (lines []line) {
 			for i := range value.Len() {
-				entry := value.Index(i)
-				name, parts := *nameOf(entry.Addr().Interface().(*T)), partsOf(entry)
-				text, told := joinParts(parts, line.String), joinParts(parts, func(l line) string { return l.label + l.told })
-				lines = append(lines, line{name, yamlText(name) + ": ", text, told, entry.Interface()})
+				name := *nameOf(value.Index(i).Addr().Interface().(*T))
+				lines = append(lines, entryLine(name, yamlText(name)+": ", value.Index(i)))
 			}
 			return lines
 		},
 	}
 }
 
-func joinParts(parts []line, write func(line) string) string {
-	texts := make([]string, len(parts))
-	for i, part := range parts {
-		texts[i] = write(part)
+func entryLine(name, label string, entry reflect.Value) line {
+	var texts, told []string
+	for _, part := range partsOf(entry) {
+		texts, told = append(texts, part.String()), append(told, part.label+part.told)
 	}
-	return "{" + strings.Join(texts, ", ") + "}"
+	return line{name, label, "{" + strings.Join(texts, ", ") + "}", "{" + strings.Join(told, ", ") + "}", entry.Interface()}
 }
 
 // mapping is values by name.
@@ -236,8 +235,7 @@ func sequence[T any](form string, most int) nested {
 		},
 		lines: func(value reflect.Value) (lines []line) {
 			for i := range value.Len() {
-				text := joinParts(partsOf(value.Index(i)), line.String)
-				lines = append(lines, line{strconv.Itoa(i), listItem, text, text, value.Index(i).Interface()})
+				lines = append(lines, entryLine(strconv.Itoa(i), listItem, value.Index(i)))
 			}
 			return lines
 		},
@@ -248,17 +246,12 @@ func sequence[T any](form string, most int) nested {
 func readParts(into reflect.Value, n strictyaml.Node, at places) {
 	parts := fieldsOf(into.Type())
 	for name, value := range at.pairs(n, partPath) {
-		i := slices.IndexFunc(parts, func(p field) bool { return p.name == name })
-		switch now, hint := whereMoved(value.Key), didYouMean("", name, partNames(parts)); {
-		case i >= 0:
+		if i := slices.IndexFunc(parts, func(p field) bool { return p.name == name }); i >= 0 {
 			store(parts[i].kind, parts[i].of(into), value, at)
-		case now != "":
-			value.Fault("", now, "")
-		case hint != "":
-			value.Fault("", "unknown key"+hint, "")
-		default:
-			value.Fault("", "unknown key", strings.Join(partNames(parts), ", "))
+			continue
 		}
+		names := partNames(parts)
+		unknownKey(value, value.Key, spelling.Nearest(name, names), strings.Join(names, ", "))
 	}
 }
 

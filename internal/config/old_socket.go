@@ -2,11 +2,12 @@ package config
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
-	"slices"
 	"strconv"
+	"strings"
 	"time"
+
+	"github.com/cabrank/cabrank/internal/strictyaml"
 )
 
 // OldSocket is what the configuration file of the old server of juggler.0 says.
@@ -18,10 +19,34 @@ type OldSocket struct {
 	Idle []string
 }
 
+// The keys of two servers of Redis in place of one.
+const oldCalls, oldEvents = "redis.caller.addr", "redis.pubsub.addr"
+
+// oldFlags are the flags that keys of the old server are now.
+func oldFlags() map[string]string {
+	return map[string]string{
+		"redis.addr": "redis", oldCalls: "redis", oldEvents: "redis", "caller_broker.call_cap": "call-cap",
+		"server.addr": "listen", "server.paths": "path", "server.whitelisted_origins": "origin",
+		"server.allow_empty_subprotocol": "allow-empty-subprotocol", "server.close_uri": "close-uri",
+		"server.read_limit": "read-limit", "server.write_limit": "write-limit",
+		"server.read_timeout": "read-timeout", "server.write_timeout": "write-timeout",
+	}
+}
+
+// oldIdle are the keys of the old server that have no effect.
+func oldIdle() (names []string) {
+	for _, section := range []string{"redis.", "redis.caller.", "redis.pubsub."} {
+		names = append(names, section+"max_active", section+"max_idle", section+"idle_timeout")
+	}
+	return append(names, "caller_broker.blocking_timeout", "server.max_header_bytes", "server.read_buffer_size",
+		"server.write_buffer_size", "server.handshake_timeout", "server.acquire_write_lock_timeout",
+		"server.panic_uri", "server.slow_process_msg_threshold")
+}
+
 // LoadOldSocket reads the file.
 //
-// Errors: Faults, with a line for each key that is unknown or has another value than it
-// may: the old server passed over them.
+// Errors: Faults, with a line for each key that is unknown or has another value than its
+// flag may: the old server passed over them.
 func LoadOldSocket(name string, readFile func(string) ([]byte, error)) (OldSocket, error) {
 	content, err := readFile(name)
 	if err != nil {
@@ -29,123 +54,77 @@ func LoadOldSocket(name string, readFile func(string) ([]byte, error)) (OldSocke
 		return OldSocket{}, Faults{{Origin: Origin{Flag: ConfigFlag}, What: what, Allowed: "a readable YAML file"}}
 	}
 	settings, root := parseTable(name, content, oldSocketKeys())
-	old := OldSocket{Flags: map[string]string{}}
-	texts := map[string]string{}
+	old, texts, nodes := OldSocket{Flags: map[string]string{}}, map[string]string{}, map[string]strictyaml.Node{}
 	for _, s := range settings {
-		field := s.key.field(nil)
-		store(s.key.kind, field, s.value, places{})
-		text := s.key.kind.show(field)
-		texts[s.key.Name] = text
+		text := oldText(s.value)
 		switch {
 		case s.key.Flag == "":
 			old.Idle = append(old.Idle, s.key.Name)
-		case !slices.Contains([]string{"0", "0s", none, `""`}, text):
-			old.Flags[s.key.Flag] = text
+		case s.value.IsMap():
+			s.value.Fault("", "is a section, not a value", s.key.Allowed())
+		case text != "":
+			if err := s.key.kind.set(s.key.field(new(Config)), text); err != nil {
+				s.value.Fault("", err.Error(), s.key.Allowed())
+			}
+			old.Flags[s.key.Flag], texts[s.key.Name], nodes[s.key.Name] = text, text, s.value
 		}
 	}
-	faults := faultsIn(root, Origin{File: name})
-	if len(faults) == 0 {
-		faults = oldRedis(settings)
-	}
-	if len(faults) > 0 {
+	old.oldRedis(texts, nodes)
+	if faults := faultsIn(root, Origin{File: name}); len(faults) > 0 {
 		return OldSocket{}, faults
-	}
-	switch _, given := old.Flags["redis"]; {
-	case !given:
-		old.Flags["redis"] = ":6379" // as it was: the old server never is without
-	case texts[oldCalls] != "":
-		old.Flags["redis"] = texts[oldCalls] + " " + texts[oldEvents]
 	}
 	return old, nil
 }
 
-// The keys of two servers of Redis in place of one.
-const oldCalls, oldEvents = "redis.caller.addr", "redis.pubsub.addr"
-
 // oldRedis wants one address, or one for calls and one for events.
-func oldRedis(settings []setting) Faults {
-	at := map[string]Origin{}
-	for _, s := range settings {
-		at[s.key.Name] = s.origin
+func (o OldSocket) oldRedis(texts map[string]string, nodes map[string]strictyaml.Node) {
+	switch both, calls, events := texts["redis.addr"], texts[oldCalls], texts[oldEvents]; {
+	case both != "" && calls+events != "":
+		nodes["redis.addr"].Fault("", "is given beside "+oldCalls+" or "+oldEvents, "it alone, or both of them")
+	case calls != "" && events == "":
+		nodes[oldCalls].Fault("", "is given without "+oldEvents, "both, or redis.addr")
+	case events != "" && calls == "":
+		nodes[oldEvents].Fault("", "is given without "+oldCalls, "both, or redis.addr")
+	case calls != "":
+		o.Flags["redis"] = calls + " " + events
+	case both == "":
+		o.Flags["redis"] = ":6379" // as it was: the old server never is without
 	}
-	both, hasCalls, hasEvents := at["redis.addr"], at[oldCalls], at[oldEvents]
-	unset := Origin{}
-	switch {
-	case both != unset && (hasCalls != unset || hasEvents != unset):
-		return Faults{{both, "redis.addr", "is given beside " + oldCalls + " or " + oldEvents, "it alone, or both of them"}}
-	case hasCalls != unset && hasEvents == unset:
-		return Faults{{hasCalls, oldCalls, "is given without " + oldEvents, "both, or redis.addr"}}
-	case hasEvents != unset && hasCalls == unset:
-		return Faults{{hasEvents, oldEvents, "is given without " + oldCalls, "both, or redis.addr"}}
-	}
-	return nil
 }
 
-// oldSocketKeys returns the keys that the old server knew, with the flag that each of
-// them is now; those without one have no effect.
-func oldSocketKeys() []Key {
-	as := func(k plain, of any) text {
-		return text{clean: func(raw string) (string, error) { return raw, k.set(of, raw) }, legal: k.allowed()}
-	}
-	words := text{clean: func(raw string) (string, error) { return raw, nil }, legal: "text"}
-	address, bytes := text{clean: formed("secret", "has a control character"), legal: "an address"}, as(plain{`range:"0..1073741824"`}, new(int))
-	duration := text{clean: cleanOldDuration, legal: "a duration such as 10s, or nanoseconds"}
-	keys := []Key{
-		{Name: "redis.addr", Flag: "redis", kind: address},
-		{Name: oldCalls, Flag: "redis", kind: address},
-		{Name: oldEvents, Flag: "redis", kind: address},
-		{Name: "caller_broker.blocking_timeout", kind: duration},
-		{Name: "caller_broker.call_cap", Flag: "call-cap", kind: as(plain{`range:"0..1000000000"`}, new(int))},
-		{Name: "server.addr", Flag: "listen", kind: words},
-		{Name: "server.paths", Flag: "path", kind: listOf(cleanPath, "paths that begin with /", 100)},
-		{Name: "server.whitelisted_origins", Flag: "origin", kind: listOf(oldOrigin, "origins such as https://shop.example, or \"\"", 100)},
-		{Name: "server.allow_empty_subprotocol", Flag: "allow-empty-subprotocol", kind: as(plain{}, new(bool))},
-		{Name: "server.close_uri", Flag: "close-uri", kind: words},
-		{Name: "server.read_limit", Flag: "read-limit", kind: bytes},
-		{Name: "server.write_limit", Flag: "write-limit", kind: bytes},
-		{Name: "server.read_timeout", Flag: "read-timeout", kind: duration},
-		{Name: "server.write_timeout", Flag: "write-timeout", kind: duration},
-		{Name: "server.max_header_bytes", kind: bytes},
-		{Name: "server.read_buffer_size", kind: bytes},
-		{Name: "server.write_buffer_size", kind: bytes},
-		{Name: "server.handshake_timeout", kind: duration},
-		{Name: "server.acquire_write_lock_timeout", kind: duration},
-		{Name: "server.panic_uri", kind: words},
-		{Name: "server.slow_process_msg_threshold", kind: duration},
-	}
-	for _, section := range []string{"redis.", "redis.caller.", "redis.pubsub."} {
-		for _, name := range []string{"max_active", "max_idle", "idle_timeout"} {
-			keys = append(keys, Key{Name: section + name, kind: words})
+// oldText returns what a flag is set to, "" for nothing: items with commas between them,
+// "" among them as none, and durations in nanoseconds, as Go has them, with a unit.
+func oldText(n strictyaml.Node) string {
+	var texts []string
+	for _, item := range append(n.Items(), n) {
+		if item.Alone() {
+			texts = append(texts, cmp.Or(item.Value(), none))
 		}
 	}
-	for i, key := range keys {
-		_, several := key.kind.(itemized)
-		keys[i].field = func(*Config) any {
-			if several {
-				return new([]string)
+	text := strings.Join(texts, ", ")
+	ns, err := strconv.ParseInt(text, 10, 64)
+	switch {
+	case text == none || text == "0" || text == "0s":
+		return ""
+	case err == nil && strings.HasSuffix(n.Key, "_timeout"):
+		return showDuration(time.Duration(ns))
+	}
+	return text
+}
+
+// oldSocketKeys returns the keys that the old server knew: those of the flags that they are
+// now, under their old names, and those without one, which have no effect.
+func oldSocketKeys() (keys []Key) {
+	for name, flag := range oldFlags() {
+		for _, key := range SocketFlags() {
+			if key.Flag == flag {
+				key.Name, key.Aliases = name, nil
+				keys = append(keys, key)
 			}
-			return new(string)
 		}
+	}
+	for _, name := range oldIdle() {
+		keys = append(keys, Key{Name: name})
 	}
 	return keys
-}
-
-// oldOrigin takes an origin where callers that send none were "".
-func oldOrigin(origin string) (string, error) {
-	return formed("origin", "%s is not an origin")(cmp.Or(origin, none))
-}
-
-// cleanOldDuration accepts a duration of the old file: Go's notation, or nanoseconds.
-func cleanOldDuration(text string) (string, error) {
-	d, err := time.ParseDuration(text)
-	if ns, notNumber := strconv.ParseInt(text, 10, 64); notNumber == nil {
-		d, err = time.Duration(ns), nil
-	}
-	switch {
-	case err != nil:
-		return "", fmt.Errorf("%s is not a duration", quote(text))
-	case d < 0:
-		return "", errors.New("is below zero")
-	}
-	return showDuration(d), nil
 }

@@ -3,6 +3,8 @@ package config
 import (
 	"fmt"
 	"strings"
+
+	"github.com/cabrank/cabrank/internal/strictyaml"
 )
 
 // Origin says where a value comes from.
@@ -55,19 +57,7 @@ type Fault struct {
 // Error returns the fault as one line: origin, key, what is wrong, what is
 // allowed.
 func (f Fault) Error() string {
-	var line strings.Builder
-	line.WriteString(f.Origin.String())
-	if f.Key != "" {
-		line.WriteString(": " + f.Key)
-	}
-	line.WriteString(": " + f.What)
-	if f.Allowed != "" {
-		if !strings.HasSuffix(f.What, "?") { // a suggestion ends by itself
-			line.WriteString(";")
-		}
-		line.WriteString(" allowed: " + f.Allowed)
-	}
-	return line.String()
+	return strictyaml.Fault{File: f.Origin.String(), Key: f.Key, What: f.What, Allowed: f.Allowed}.Error()
 }
 
 // Faults is every fault that Load found, in the order of the sources.
@@ -82,16 +72,8 @@ func (f Faults) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// maxQuoted bounds how much of a bad value an error line repeats, in bytes.
-const maxQuoted = 60
-
 // quote returns text for an error line: quoted, on one line, shortened.
-func quote(text string) string {
-	if len(text) > maxQuoted {
-		return fmt.Sprintf("%q...", text[:maxQuoted])
-	}
-	return fmt.Sprintf("%q", text)
-}
+func quote(text string) string { return strictyaml.Quote(text) }
 
 // Lines is what is wrong with a configuration or a command line, one line each.
 func Lines(err error) []string { return strings.Split(err.Error(), "\n") }

@@ -31,26 +31,20 @@ type filled struct {
 }
 
 // filledTexts returns all texts with placeholders, in the order of the table.
-func (c *Config) filledTexts() []filled {
-	var all []filled
-	for i, argument := range c.Command {
-		all = append(all, filled{c.commandOrigin, "workers.command", i + 1, argument})
+func (c *Config) filledTexts() (all []filled) {
+	add := func(origin Origin, key string, words []string) {
+		for i, word := range words {
+			all = append(all, filled{origin, key, i + 1, word})
+		}
 	}
+	add(c.commandOrigin, "workers.command", c.Command)
 	for _, name := range slices.Sorted(maps.Keys(c.Workers.Env)) {
 		path := entryPath("workers.env", name)
 		all = append(all, filled{c.origins[path], path, 0, c.Workers.Env[name]})
 	}
-	for _, hook := range []struct {
-		key   string
-		words []string
-	}{
-		{"hooks.before_start", c.Hooks.BeforeStart},
-		{"hooks.after_ready", c.Hooks.AfterReady},
-		{"hooks.before_stop", c.Hooks.BeforeStop},
-	} {
-		for i, word := range hook.words {
-			all = append(all, filled{c.origins[hook.key], hook.key, i + 1, word})
-		}
+	for i, words := range [][]string{c.Hooks.BeforeStart, c.Hooks.AfterReady, c.Hooks.BeforeStop} {
+		key := []string{"hooks.before_start", "hooks.after_ready", "hooks.before_stop"}[i]
+		add(c.origins[key], key, words)
 	}
 	return all
 }
@@ -119,11 +113,5 @@ func nearlyPlaceholder(word string) string {
 			return known
 		}
 	}
-	switch lower {
-	case "address":
-		return "addr"
-	case "hostname":
-		return "host"
-	}
-	return ""
+	return map[string]string{"address": "addr", "hostname": "host"}[lower]
 }

@@ -2,7 +2,7 @@ package config
 
 import (
 	"errors"
-	"math"
+	"fmt"
 	"reflect"
 	"slices"
 	"strconv"
@@ -63,35 +63,13 @@ func showPlain(field any) string {
 	switch value := field.(type) {
 	case *time.Duration:
 		return showDuration(*value)
-	case *Size:
-		return value.String()
 	case *float64:
-		return showDecimal(*value)
-	case *int:
-		return strconv.Itoa(*value)
-	case *bool:
-		return strconv.FormatBool(*value)
-	case *string:
-		return *value
+		return strconv.FormatFloat(*value, 'f', -1, 64)
 	}
-	panic("internal error: a kind of field that has no form") //nolint:forbidigo // the tags of a struct are wrong
+	return fmt.Sprint(reflect.ValueOf(field).Elem().Interface())
 }
 
 // showDuration writes 1m0s as 1m and 1h0m0s as 1h.
 func showDuration(d time.Duration) string {
-	text := d.String()
-	if d != 0 && strings.HasSuffix(text, "m0s") {
-		text = strings.TrimSuffix(text, "0s")
-	}
-	if strings.HasSuffix(text, "h0m") {
-		text = strings.TrimSuffix(text, "0m")
-	}
-	return text
-}
-
-func showDecimal(n float64) string {
-	if math.Abs(n) >= 1e15 { // far out of every range; its digits tell nothing
-		return strconv.FormatFloat(n, 'g', -1, 64)
-	}
-	return strconv.FormatFloat(n, 'f', -1, 64)
+	return strings.NewReplacer("h0m0s", "h", "m0s", "m").Replace(d.String())
 }

@@ -11,7 +11,7 @@ func TestProxiesAreRead(t *testing.T) {
 	file := "proxies: [10.1.2.3/8, 192.0.2.1, '2001:db8::1/32', '::ffff:10.0.0.0/104', '::ffff:192.0.2.2', '::1']"
 	c := mustLoad(t, sources(map[string]string{"cabrank.yml": file}))
 	const want = "[10.0.0.0/8 192.0.2.1/32 2001:db8::/32 10.0.0.0/8 192.0.2.2/32 ::1/128]"
-	if got := fmt.Sprint(c.ProxyPrefixes()); got != want {
+	if got := fmt.Sprint(c.Proxies); got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 	for _, text := range []string{"10.0.0.0/33", "10.0.0/8", "nginx", "10.0.0.1:80", "''"} {

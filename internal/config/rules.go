@@ -15,7 +15,7 @@ type rule struct {
 // contradictions looks for values that are right alone and wrong together.
 func (c *Config) contradictions() Faults {
 	faults := c.placeholdersFit()
-	rules := slices.Concat(c.workerRules(), c.slotRules(), c.authRules(), c.tlsRules())
+	rules := slices.Concat(c.workerRules(), c.slotRules(), c.authRules(), c.tlsRules(), c.sharedPorts(), c.workerPorts())
 	for _, r := range c.Methods {
 		rules = append(rules, c.methodRules(r)...)
 	}
@@ -24,7 +24,7 @@ func (c *Config) contradictions() Faults {
 			faults = append(faults, c.faultAt(r.key, r.what, r.allowed))
 		}
 	}
-	return slices.Concat(faults, c.methodsOfLanes(), c.tidyCallers(), c.sharedPorts(), c.workerPorts())
+	return slices.Concat(faults, c.methodsOfLanes(), c.tidyCallers())
 }
 
 func (c *Config) faultAt(key, what, allowed string) Fault {
@@ -33,45 +33,34 @@ func (c *Config) faultAt(key, what, allowed string) Fault {
 
 // listener is one of cabrank's own listeners.
 type listener struct {
-	key  string
-	host string
-	port int
+	key string
+	Listener
 }
 
 // listeners returns those that will be opened on a port that is known before.
-func (c *Config) listeners() (all []listener) {
-	add := func(so bool, key, host string, port int) {
-		if so && port != 0 {
-			all = append(all, listener{key, host, port})
-		}
-	}
-	add(true, "listen", c.Listen.Host, c.Listen.Port)
-	add(c.Probes.On, "probes", c.Probes.Host, c.Probes.Port)
-	add(c.Metrics.On, "metrics", c.Metrics.Host, c.Metrics.Port)
+func (c *Config) listeners() []listener {
 	host, port, _ := splitHostPort(c.Socket.Push) // off has no port
-	add(len(c.Socket.Paths) > 0, "socket.push", host, port)
-	return all
+	all := []listener{
+		{"listen", c.Listen}, {"probes", c.Probes}, {"metrics", c.Metrics.Listener},
+		{"socket.push", Listener{On: len(c.Socket.Paths) > 0, Host: host, Port: port}},
+	}
+	return slices.DeleteFunc(all, func(l listener) bool { return !l.On || l.Port == 0 })
 }
 
-func (c *Config) sharedPorts() Faults {
-	var faults Faults
+func (c *Config) sharedPorts() (rules []rule) {
 	all := c.listeners()
 	for i, l := range all {
 		for _, other := range all[:i] {
-			if l.port != other.port || !hostsMeet(l.host, other.host) {
-				continue
-			}
-			what := fmt.Sprintf("%d is also %s (%s)", l.port, other.key, c.origins[other.key])
-			faults = append(faults, c.faultAt(l.key, what, "a port of its own, or 0"))
+			what := fmt.Sprintf("%d is also %s (%s)", l.Port, other.key, c.origins[other.key])
+			rules = append(rules, rule{l.Port == other.Port && hostsMeet(l.Host, other.Host), l.key, what, "a port of its own, or 0"})
 		}
 	}
-	return faults
+	return rules
 }
 
 // hostsMeet says whether two listeners on one port would be in each other's
 // way. Two names of one address are left to the bind to find out.
 func hostsMeet(a, b string) bool {
-	return a == b || isWildcard(a) || isWildcard(b)
+	every := []string{"", "0.0.0.0", "::"}
+	return a == b || slices.Contains(every, a) || slices.Contains(every, b)
 }
-
-func isWildcard(host string) bool { return host == "" || host == "0.0.0.0" || host == "::" }

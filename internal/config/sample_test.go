@@ -69,8 +69,8 @@ func TestSampleIsComplete(t *testing.T) {
 	}
 	for _, key := range Keys() {
 		for _, part := range key.parts() {
-			if !strings.Contains(text, " "+last(part.name)+": ") {
-				t.Errorf("%s is not in %s", part.name, sampleFile)
+			if !strings.Contains(text, " "+last(part.Name)+": ") {
+				t.Errorf("%s is not in %s", part.Name, sampleFile)
 			}
 		}
 	}

@@ -17,15 +17,10 @@ const (
 
 // String returns the size in the largest unit that divides it, as in "64KiB".
 func (s Size) String() string {
-	switch {
-	case s == 0:
-		return "0"
-	case s%GiB == 0:
-		return fmt.Sprintf("%dGiB", s/GiB)
-	case s%MiB == 0:
-		return fmt.Sprintf("%dMiB", s/MiB)
-	case s%KiB == 0:
-		return fmt.Sprintf("%dKiB", s/KiB)
+	for i, name := range []string{"GiB", "MiB", "KiB"} {
+		if unit := []Size{GiB, MiB, KiB}[i]; s != 0 && s%unit == 0 {
+			return fmt.Sprintf("%d%s", s/unit, name)
+		}
 	}
 	return strconv.FormatInt(int64(s), 10)
 }

@@ -33,22 +33,18 @@ func (c *Config) Values() []Value {
 	return append(values, Value{"command", command, c.commandOrigin})
 }
 
-func (c *Config) valuesOf(key Key) []Value {
-	parts, ok := key.kind.(structure)
-	var entries []line
-	if ok {
-		entries = parts.linesOf(key.field(c))
+func (c *Config) valuesOf(key Key) (values []Value) {
+	pathOf := entryPath
+	if key.isSingle() {
+		pathOf = partPath
 	}
-	if len(entries) == 0 {
-		return []Value{{key.Name, key.kind.show(key.field(c)), c.origins[key.Name]}}
-	}
-	values := make([]Value, len(entries))
-	for i, entry := range entries {
-		path := entryPath(key.Name, entry.name)
-		if key.isSingle() {
-			path = key.Name + "." + entry.name
+	if parts, has := key.kind.(structure); has {
+		for _, entry := range parts.linesOf(key.field(c)) {
+			values = append(values, Value{key.Name, entry.String(), c.origins[pathOf(key.Name, entry.name)]})
 		}
-		values[i] = Value{key.Name, entry.String(), c.origins[path]}
+	}
+	if values == nil {
+		return []Value{{key.Name, key.kind.show(key.field(c)), c.origins[key.Name]}}
 	}
 	return values
 }
@@ -84,18 +80,10 @@ func WriteKeys(w io.Writer) error {
 	table := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
 	fmt.Fprintln(table, "KEY\tVARIABLE\tDEFAULT\tCHANGE\tALLOWED")
 	for _, key := range Keys() {
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", key.Name, key.Env, key.ShownDefault(), key.Applies, key.Allowed())
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", key.Name, key.Env, key.Default, key.Applies, key.Allowed())
 		for _, part := range key.parts() {
-			fmt.Fprintf(table, "%s\t\t%s\t\t%s\n", part.name, part.standard, part.allowed)
+			fmt.Fprintf(table, "%s\t\t%s\t\t%s\n", part.Name, part.Default, part.Allowed())
 		}
 	}
 	return table.Flush()
-}
-
-// ShownDefault returns the default for a table: never empty.
-func (k Key) ShownDefault() string {
-	if k.Default == "" {
-		return `""`
-	}
-	return k.Default
 }

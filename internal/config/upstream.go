@@ -39,6 +39,9 @@ func IsName(upstream string) bool {
 // it may be a password, and secrets never reach an output.
 func cleanUpstream(address string) (string, error) {
 	if path, found := strings.CutPrefix(address, "unix:"); found {
+		if !strings.HasPrefix(path, "/") {
+			return "", fmt.Errorf("%s needs an absolute path, such as unix:/run/worker.sock", quote(address))
+		}
 		return address, checkSocketPath(address, path)
 	}
 	if strings.Contains(address, "@") {

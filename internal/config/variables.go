@@ -15,18 +15,12 @@ const (
 	variablesLegal = "names of letters, digits and _ that cabrank does not set itself"
 )
 
-// ownVariables are those by which a worker is told who it is and where it
-// listens; what begins with CABRANK_ is cabrank's, too.
-func ownVariables() []string {
-	return []string{"PORT", "PROMETHEUS_EXPORTER_PORT", "PROMETHEUS_EXPORTER_PATH", "RAILS_MAX_THREADS"}
-}
-
 // variables is the kind of variables of workers. The values may be secrets, so that they
 // are never shown.
 func variables() mapping[string] {
 	return mapping[string]{
 		max: maxVariables, legal: variablesLegal, clean: checkVariable, path: variablePath, form: "NAME: value",
-		value: text{clean: cleanVariable, legal: fmt.Sprintf("text of at most %d bytes", maxVariable), hidden: true},
+		value: secret(text(cleanVariable, fmt.Sprintf("text of at most %d bytes", maxVariable))),
 	}
 }
 
@@ -61,7 +55,7 @@ func checkVariable(name string) error {
 		return fmt.Errorf("is longer than %d characters", maxVariableLength)
 	case name == "RAILS_MAX_THREADS":
 		return errors.New("is set by cabrank, to three times workers.slots")
-	case slices.Contains(ownVariables(), name) || strings.HasPrefix(name, prefix):
+	case slices.Contains([]string{"PORT", "PROMETHEUS_EXPORTER_PORT", "PROMETHEUS_EXPORTER_PATH"}, name) || strings.HasPrefix(name, prefix):
 		return errors.New("is set by cabrank")
 	}
 	return nil

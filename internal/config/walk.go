@@ -69,16 +69,9 @@ func Keys() []Key {
 
 func makeTable() (keys []Key) {
 	for _, f := range fieldsOf(reflect.TypeFor[Config]()) {
-		key := Key{
-			Name: f.name, Env: f.tag.Get("env"), Flag: f.tag.Get("flag"), Arg: f.tag.Get("arg"), Default: f.tag.Get("default"), Help: f.tag.Get("help"),
-			Applies: Applies(1 + slices.Index([]string{"reload", "restart", "upgrade"}, f.tag.Get("change"))), Secret: f.tag.Get("secret"),
-			kind: f.kind, field: func(c *Config) any { return f.of(reflect.ValueOf(c).Elem()) },
-		}
-		if also := f.tag.Get("also"); also != "" {
-			key.Aliases = strings.Split(also, ",")
-		}
+		key := f.asKey(func(c *Config) any { return c })
 		if key.Env == "" {
-			key.Env = variableOf(key.Name)
+			key.Env = variableOf(prefix, key.Name)
 		}
 		if key.Name == "workers.count" {
 			key.measured = func(cpus, _ int) int { return min(cpus, maxPortSpan-1) } // one is for the spare of a roll
@@ -86,4 +79,15 @@ func makeTable() (keys []Key) {
 		keys = append(keys, key)
 	}
 	return keys
+}
+
+// asKey is the field of a struct, of which of returns the pointer, as a key.
+func (f field) asKey(of func(*Config) any) Key {
+	get := f.tag.Get
+	return Key{
+		Name: f.name, Env: get("env"), Flag: get("flag"), Arg: get("arg"), Default: get("default"), Help: get("help"),
+		Aliases: slices.DeleteFunc(strings.Split(get("also"), ","), func(name string) bool { return name == "" }),
+		Applies: Applies(get("change")), Secret: get("secret"),
+		kind: f.kind, field: func(c *Config) any { return f.of(reflect.ValueOf(of(c)).Elem()) },
+	}
 }

@@ -58,75 +58,31 @@ func (c *Config) workerRules() (rules []rule) {
 	})
 }
 
-// workersWithoutEffect are the settings of workers, and of names, that others
-// make idle.
-func (c *Config) workersWithoutEffect() []idleSetting {
-	const noWorkers = "there are upstreams and no command, so that no workers run"
-	var idle []idleSetting
-	for _, key := range Keys() {
-		if isForWorkers(key) && !c.RunsWorkers() {
-			idle = append(idle, idleSetting{true, key.Name, noWorkers, "upstreams"})
-		}
-		if key.section() == "dns" && !slices.ContainsFunc(c.Upstreams, IsName) {
-			idle = append(idle, idleSetting{true, key.Name, "no upstream begins with dns: or srv:", "upstreams"})
-		}
-	}
-	return idle
-}
-
-// isForWorkers reports whether a key is about nothing but workers of our own.
-func isForWorkers(key Key) bool {
-	switch key.Name {
-	case "workers.slots", "workers.min_ready": // of upstreams, too
-		return false
-	case "max_run_time", "hang_timeout", "hooks", "warm_up":
-		return true
-	}
-	return slices.Contains([]string{"workers", "recycle"}, key.section())
-}
-
 // workerPorts checks the ports that workers are given: start_port and up for
 // calls (tcp only), the same plus 100 for their metrics pages. The spares of a
 // roll have ports, too.
-func (c *Config) workerPorts() Faults {
+func (c *Config) workerPorts() (rules []rule) {
 	if !c.RunsWorkers() {
 		return nil
 	}
-	most := c.Workers.Count.Most()
-	first, count := c.Workers.StartPort, most+c.Workers.MaxSurge
-	highest := first + workerMetricsOffset + count - 1
-	if highest > maxPort {
-		what := fmt.Sprintf("%d leaves no room for %s: the last metrics port would be %d", first, c.places(most), highest)
-		allowed := fmt.Sprintf("1 to %d", maxPort-workerMetricsOffset-count+1)
-		return Faults{c.faultAt("workers.start_port", what, allowed)}
-	}
-	tcp := c.Workers.Transport == "tcp"
-	if tcp && count > maxPortSpan {
-		what := fmt.Sprintf("%s on tcp run into their own metrics ports, %d above", c.places(most), workerMetricsOffset)
-		if c.Workers.MaxSurge >= maxPortSpan { // no number of workers would fit
-			return Faults{c.faultAt("workers.max_surge", what, fmt.Sprintf("0 to %d, or workers.transport unix", maxPortSpan-1))}
-		}
-		return Faults{c.faultAt("workers.count", what, fmt.Sprintf("1 to %d, or workers.transport unix", maxPortSpan-c.Workers.MaxSurge))}
-	}
-	var faults Faults
-	for _, l := range c.listeners() {
-		if use := portUse(l.port, first, count, tcp); use != "" {
-			what := fmt.Sprintf("%d is among the workers' %s (workers.start_port %d, %s)", l.port, use, first, c.origins["workers.start_port"])
-			faults = append(faults, c.faultAt(l.key, what, "a port outside them"))
-		}
-	}
-	return faults
-}
-
-// portUse names the range of worker ports that a port lies in, or "".
-func portUse(port, first, count int, tcp bool) string {
-	within := func(low int) bool { return port >= low && port < low+count }
+	first, most, surge := c.Workers.StartPort, c.Workers.Count.Most(), c.Workers.MaxSurge
+	count := most + surge
+	highest, tcp := first+workerMetricsOffset+count-1, c.Workers.Transport == "tcp"
+	meet := fmt.Sprintf("%s on tcp run into their own metrics ports, %d above", c.places(most), workerMetricsOffset)
 	switch {
-	case tcp && within(first):
-		return fmt.Sprintf("ports %d to %d", first, first+count-1)
-	case within(first + workerMetricsOffset):
-		low := first + workerMetricsOffset
-		return fmt.Sprintf("metrics ports %d to %d", low, low+count-1)
+	case highest > maxPort:
+		what := fmt.Sprintf("%d leaves no room for %s: the last metrics port would be %d", first, c.places(most), highest)
+		return []rule{{true, "workers.start_port", what, fmt.Sprintf("1 to %d", maxPort-workerMetricsOffset-count+1)}}
+	case tcp && surge >= maxPortSpan: // no number of workers would fit
+		return []rule{{true, "workers.max_surge", meet, fmt.Sprintf("0 to %d, or workers.transport unix", maxPortSpan-1)}}
+	case tcp && count > maxPortSpan:
+		return []rule{{true, "workers.count", meet, fmt.Sprintf("1 to %d, or workers.transport unix", maxPortSpan-surge)}}
 	}
-	return ""
+	for _, l := range c.listeners() {
+		for name, low := range map[string]int{"ports": first, "metrics ports": first + workerMetricsOffset} {
+			what := fmt.Sprintf("%d is among the workers' %s %d to %d (workers.start_port %d, %s)", l.Port, name, low, low+count-1, first, c.origins["workers.start_port"])
+			rules = append(rules, rule{(tcp || low > first) && l.Port >= low && l.Port < low+count, l.key, what, "a port outside them"})
+		}
+	}
+	return rules
 }

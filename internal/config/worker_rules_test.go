@@ -171,7 +171,7 @@ func TestWorkerFaults(t *testing.T) {
 		{"recycle.age: 1ms", "recycle.age: \"1ms\" is out of range; allowed: 1s to 8760h, or 0: never"},
 
 		{"control: on", `control: "on" is not the path of a socket; allowed: auto, off, or the path of a unix socket, with a /`},
-		{"control: /" + strings.Repeat("x", 100), `control: "/` + strings.Repeat("x", 59) + `"... has more than 100 bytes; allowed: auto, off, or the path of a unix socket, with a /`},
+		{"control: /" + strings.Repeat("x", 100), `control: "/` + strings.Repeat("x", 59) + `"... has a path of more than 100 bytes; allowed: auto, off, or the path of a unix socket, with a /`},
 		{"upstreams: [a:1, a:1]", `upstreams: "a:1" is there twice; allowed: each once`},
 		{"upstreams: 'dns:///a:1'", `upstreams: "dns:///a:1" has slashes; did you mean dns:a:1? allowed` + names[len("; allowed"):]},
 		{"upstreams: 'dns:a'", `upstreams: "dns:a" has no port, as in dns:a:50051` + names},

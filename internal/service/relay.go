@@ -43,7 +43,7 @@ func (s *service) relayOptions(cfg *config.Config, log *slog.Logger) relay.Optio
 		OnCancel:     cfg.CancelledSlots(),
 		OwnServices:  map[string]relay.OwnServices{"health": relay.OwnHealth, "none": relay.OwnNone}[cfg.OwnServices],
 		Explain:      cfg.Explain,
-		Proxies:      cfg.ProxyPrefixes(),
+		Proxies:      cfg.Proxies,
 		Keys: relay.Keys{
 			By: cfg.Fair.Key.By, Metadata: cfg.Fair.Key.Name, Weights: cfg.Fair.Weights,
 			Rate: cfg.Limits.CallsPerSecond, Burst: cfg.Limits.KeyBurst(), Concurrent: cfg.Limits.Calls,
@@ -93,7 +93,7 @@ func rankOptions(cfg *config.Config) rank.Options {
 
 // webLimits are those of callers that speak HTTP/1.
 func webLimits(cfg *config.Config) web.Limits {
-	return web.Limits{Head: handshakeTime, HeadBytes: headerList, Alone: socketsAlone(cfg), Proxies: cfg.ProxyPrefixes()}
+	return web.Limits{Head: handshakeTime, HeadBytes: headerList, Alone: socketsAlone(cfg), Proxies: cfg.Proxies}
 }
 
 // openSchema makes what knows the methods of the workers, for callers in JSON. Workers are

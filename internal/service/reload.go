@@ -174,7 +174,7 @@ func holdsWith(a config.Applies) string {
 	if a == config.ByReload {
 		return "now"
 	}
-	return "with cabrank " + a.String()
+	return "with cabrank " + string(a)
 }
 
 // keysOf names keys; no keys are an empty list and not nothing, for JSON.

@@ -8,8 +8,9 @@ import (
 	"github.com/cabrank/cabrank/internal/spelling"
 )
 
-// mostFaults bounds what is told of a file, in lines, mostQuoted what is repeated of it.
-const mostFaults, mostQuoted = 20, 60
+// MostQuoted bounds what is repeated of a file, in bytes, mostFaults what is told of it, in
+// lines.
+const mostFaults, MostQuoted = 20, 60
 
 // Fault is one thing that is wrong with a file.
 type Fault struct {
@@ -52,10 +53,10 @@ func (f Faults) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// quote returns text for an error line, shortened.
-func quote(text string) string {
-	if len(text) > mostQuoted {
-		return fmt.Sprintf("%q...", text[:mostQuoted])
+// Quote returns text for an error line, shortened.
+func Quote(text string) string {
+	if len(text) > MostQuoted {
+		return fmt.Sprintf("%q...", text[:MostQuoted])
 	}
 	return strconv.Quote(text)
 }

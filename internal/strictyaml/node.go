@@ -112,8 +112,8 @@ func (n Node) at(value *yaml.Node, key string, line int) Node {
 
 // under names a key of this value.
 func (n Node) under(key string) string {
-	if len(key) > mostQuoted {
-		key = quote(key)
+	if len(key) > MostQuoted {
+		key = Quote(key)
 	}
 	if n.Key == "" || key == "" {
 		return n.Key + key

@@ -28,13 +28,13 @@ func Set(into any, tag reflect.StructTag, text string) (what string) {
 	case v.Kind() == reflect.String:
 		text = strings.TrimRight(text, "\n") // of a block
 		if words[0] != "" && !slices.Contains(words, text) {
-			return quote(text) + " is unknown" + meant(text, words)
+			return Quote(text) + " is unknown" + meant(text, words)
 		}
 		v.SetString(text)
 	case v.Kind() == reflect.Bool:
 		at := slices.Index([]string{"false", "no", "off", "true", "yes", "on"}, strings.ToLower(text))
 		if at < 0 {
-			return quote(text) + " is neither true nor false"
+			return Quote(text) + " is neither true nor false"
 		}
 		v.SetBool(at >= 3)
 	default:
@@ -56,9 +56,9 @@ func setNumber(v reflect.Value, tag reflect.StructTag, text string) string {
 	case word != "" && text == word:
 		n, _ = number(v, tag, stands)
 	case what != "":
-		return quote(text) + what
+		return Quote(text) + what
 	case (n < least || n > most) && (n != 0 || tag.Get("zero") == ""):
-		return quote(text) + " is out of range"
+		return Quote(text) + " is out of range"
 	}
 	v.Set(reflect.ValueOf(n).Convert(v.Type()))
 	return ""
