@@ -76,13 +76,10 @@ func cleanCaller(value string) (string, error) {
 // tidyCallers brings the values of fair.key into the form that calls have, and
 // reports those that no call can have and those that are one.
 func (c *Config) tidyCallers() (faults Faults) {
-	tidy := map[string]float64{}
+	tidy, owners := map[string]float64{}, map[string]string{}
 	for _, written := range slices.Sorted(maps.Keys(c.Fair.Weights)) {
 		path := entryPath("fair.weights", written)
-		value, told, found := c.tidyCaller(path, written)
-		if _, twice := tidy[value]; twice && found == nil {
-			found = Faults{c.faultAt(path, told+" is there twice"+otherForm(written, value), "each once")}
-		}
+		value, found := c.tidyCaller(owners, "", path, written)
 		for _, fault := range found {
 			fault.Key = callerPath("fair.weights", written)
 			faults = append(faults, fault)
@@ -91,43 +88,35 @@ func (c *Config) tidyCallers() (faults Faults) {
 		c.origins[entryPath("fair.weights", value)] = c.origins[path] // under its tidy name, too
 	}
 	c.Fair.Weights = tidy
-	owners := map[string]string{}
+	clear(owners)
 	c.Lanes = slices.Clone(c.Lanes) // another configuration may have these, too
 	for i := range c.Lanes {
 		lane := &c.Lanes[i]
 		lane.Keys = slices.Clone(lane.Keys)
-		path := entryPath("lanes", lane.Name) + ".keys"
 		for i, written := range lane.Keys {
-			value, told, found := c.tidyCaller(path, written)
-			if found == nil {
-				found = c.onlyOnce(owners, value, lane.Name, path, told, otherForm(written, value))
-			}
+			value, found := c.tidyCaller(owners, lane.Name, entryPath("lanes", lane.Name)+".keys", written)
 			lane.Keys[i], faults = value, append(faults, found...)
 		}
 	}
 	return faults
 }
 
-// tidyCaller returns the form that calls have, and what may be told of the written one.
-func (c *Config) tidyCaller(path, written string) (value, told string, faults Faults) {
-	told = quoteCaller(written)
-	if c.Fair.Key.By != relay.ByPeer || written == unixPeer {
-		return written, told, nil
+// tidyCaller returns the form that calls have of a value that a lane may own: of addresses
+// the shortest, without a zone.
+func (c *Config) tidyCaller(owners map[string]string, lane, path, written string) (string, Faults) {
+	value, told, as := written, quoteCaller(written), ""
+	if c.Fair.Key.By == relay.ByPeer && written != unixPeer {
+		address, err := netip.ParseAddr(written)
+		if err != nil {
+			allowed := fmt.Sprintf("addresses, unix, or another fair.key (%s)", c.origins["fair.key"])
+			return "", Faults{c.faultAt(path, told+" is not an address, and callers are told apart by theirs", allowed)}
+		}
+		value = address.Unmap().WithZone("").String()
 	}
-	address, err := netip.ParseAddr(written)
-	if err != nil {
-		allowed := fmt.Sprintf("addresses, unix, or another fair.key (%s)", c.origins["fair.key"])
-		faults = Faults{c.faultAt(path, told+" is not an address, and callers are told apart by theirs", allowed)}
+	if value != written {
+		as = ", as " + value
 	}
-	return address.Unmap().WithZone("").String(), told, faults // the shortest form, without a zone
-}
-
-// otherForm says which form an address has that was written in another one.
-func otherForm(written, value string) string {
-	if written == value {
-		return ""
-	}
-	return ", as " + value
+	return value, c.onlyOnce(owners, value, lane, path, told, as)
 }
 
 // callerKey is the kind of *CallerKey fields.

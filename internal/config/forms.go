@@ -4,18 +4,24 @@ import "regexp"
 
 // forms are those of texts of which no more has to be known.
 var forms = map[string]*regexp.Regexp{
-	"gauge":    regexp.MustCompile(`^[a-zA-Z0-9_:*]{1,200}$`),                    // * stands for any letters
-	"lane":     regexp.MustCompile(`^[a-z0-9_-]{1,32}$`),                         // the label of a metric
-	"line":     regexp.MustCompile(`^\P{Cc}+$`),                                  // Cc: control characters
-	"log":      regexp.MustCompile(`^(none|stdout|\P{Cc}*/\P{Cc}*)$`),            // a word without a slash would be a file that nobody finds again
-	"name":     regexp.MustCompile(`^([a-z0-9_-]{1,63}\.)*[a-z0-9_-]{1,63}\.?$`), // of a host or service, in lower case (RFC 1035 2.3.4)
-	"origin":   regexp.MustCompile(`^(none|null|[^/\p{Cc}]+://[^/?#@ *\p{Cc}]+)$`),
-	"path":     regexp.MustCompile(`^/[^ ?#\p{Cc}]*$`),
+	"gauge":  regexp.MustCompile(`^[a-zA-Z0-9_:*]{1,200}$`),                    // * stands for any letters
+	"lane":   regexp.MustCompile(`^[a-z0-9_-]{1,32}$`),                         // the label of a metric
+	"line":   regexp.MustCompile(`^\P{Cc}+$`),                                  // Cc: control characters
+	"log":    regexp.MustCompile(`^(none|stdout|\P{Cc}*/\P{Cc}*)$`),            // a word without a slash would be a file that nobody finds again
+	"name":   regexp.MustCompile(`^([a-z0-9_-]{1,63}\.)*[a-z0-9_-]{1,63}\.?$`), // of a host or service, in lower case (RFC 1035 2.3.4)
+	"origin": regexp.MustCompile(`^(none|null|[^/\p{Cc}]+://[^/?#@ *\p{Cc}]+)$`),
+	"path":   regexp.MustCompile(`^/[^ ?#\p{Cc}]*$`),
+
+	// Headers that are the same for every call, or not allowed in HTTP/2.
+	"protocol": regexp.MustCompile(`^(grpc-.*|connection|content-(length|type)|keep-alive|` +
+		`proxy-connection|te|trailer|transfer-encoding|upgrade)$`),
+
 	"secret":   regexp.MustCompile(`^\P{Cc}*$`),
-	"source":   regexp.MustCompile(`^([^-{\p{Cc}]\P{Cc}*)?$`),       // what looks like a key itself is none
-	"token":    regexp.MustCompile("^[a-zA-Z0-9!#$%&'*+.^_`|~-]+$"), // RFC 9110 5.6.2
-	"variable": regexp.MustCompile(`^[a-zA-Z_][a-zA-Z0-9_]*$`),      // POSIX, Base Definitions 8.1
-	"visible":  regexp.MustCompile(`^[!-~]+$`),                      // ASCII without blanks
+	"source":   regexp.MustCompile(`^([^-{\p{Cc}]\P{Cc}*)?$`),          // what looks like a key itself is none
+	"token":    regexp.MustCompile("^[a-zA-Z0-9!#$%&'*+.^_`|~-]+$"),    // RFC 9110 5.6.2
+	"variable": regexp.MustCompile(`^[a-zA-Z_][a-zA-Z0-9_]*$`),         // POSIX, Base Definitions 8.1
+	"yaml":     regexp.MustCompile(`^[a-zA-Z0-9/_][a-zA-Z0-9/_.*-]*$`), // what needs no quotes
+	"visible":  regexp.MustCompile(`^[!-~]+$`),                         // ASCII without blanks
 
 	// A word in braces that may be meant as a placeholder. What a shell would replace,
 	// ${PORT}, is told apart by its dollar.

@@ -3,7 +3,6 @@ package config
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 )
 
@@ -28,18 +27,10 @@ func checkHeaderName(name string) error {
 		return fmt.Errorf("%s is not in lower case; did you mean %s?", quote(name), lower)
 	case name == "host" || name == "authority":
 		return fmt.Errorf("%s is not sent by callers of HTTP/2; did you mean %s?", quote(name), authorityField)
-	case strings.HasPrefix(name, "grpc-") || slices.Contains(connectionFields(), name):
+	case forms["protocol"].MatchString(name):
 		return fmt.Errorf("%s belongs to the protocol, not to the call", quote(name))
 	case len(name) > maxHeaderName:
 		return fmt.Errorf("%s is longer than %d characters", quote(name), maxHeaderName)
 	}
 	return nil
-}
-
-// connectionFields are the same for every call, or not allowed in HTTP/2.
-func connectionFields() []string {
-	return []string{
-		"connection", "content-length", "content-type", "keep-alive", "proxy-connection", "te", "trailer",
-		"transfer-encoding", "upgrade",
-	}
 }

@@ -286,14 +286,8 @@ func ReadFile(name string) ([]byte, error) {
 	switch {
 	case err != nil:
 		return nil, err
-	case !info.Mode().IsRegular() && !info.IsDir() && !isNullDevice(info): // to read a folder is an error of its own
+	case !info.Mode().IsRegular() && !info.IsDir() && name != os.DevNull: // to read a folder is an error of its own
 		return nil, errors.New("is a pipe or a device, which cannot be read again")
 	}
 	return io.ReadAll(io.LimitReader(file, maxFileSize+1))
-}
-
-// isNullDevice reports whether a file is the one that is always empty.
-func isNullDevice(info fs.FileInfo) bool {
-	null, err := os.Stat(os.DevNull)
-	return err == nil && os.SameFile(null, info)
 }

@@ -333,21 +333,8 @@ func joinYAML(items []string) string {
 // yamlText writes text so that it can stand anywhere in a file, also within
 // braces.
 func yamlText(text string) string {
-	for i, r := range []byte(text) {
-		plain := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '/' || r == '_'
-		if !plain && (i == 0 || !strings.ContainsRune(".-*", rune(r))) {
-			return quoteYAML(text)
-		}
-	}
-	switch strings.ToLower(text) {
-	case "", "null":
-		return quoteYAML(text)
+	if !forms["yaml"].MatchString(text) || strings.EqualFold(text, "null") {
+		return strconv.Quote(text)
 	}
 	return text
-}
-
-// quoteYAML writes text in double quotes. Names and values are printable ASCII
-// once they are accepted, so that only two characters need an escape.
-func quoteYAML(text string) string {
-	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(text) + `"`
 }

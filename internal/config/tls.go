@@ -11,12 +11,6 @@ const (
 	maxClientNames = 1000
 )
 
-// The words of tls_clear.
-const (
-	refuseClear = "refuse"
-	allowClear  = "allow"
-)
-
 // SecureUpstreams reports whether any upstream speaks TLS.
 func (c *Config) SecureUpstreams() bool {
 	return slices.ContainsFunc(c.Upstreams, func(upstream string) bool { return strings.HasPrefix(upstream, tlsMark) })
@@ -30,7 +24,7 @@ func (c *Config) tlsRules() []rule {
 	rules := []rule{
 		{!asks && (clients.Required || len(clients.Names) > 0), "tls_client", "has no ca", "ca: the file of who signs callers' certificates"},
 		{asks && len(c.TLS) == 0, "tls_client", "asks callers for certificates, and the port serves no TLS", "with tls"},
-		{asks && clients.Required && len(c.TLS) > 0 && c.ServesClear(), "tls_clear", "lets callers in without the certificate that tls_client requires", refuseClear},
+		{asks && clients.Required && len(c.TLS) > 0 && c.ServesClear(), "tls_clear", "lets callers in without the certificate that tls_client requires", "refuse"},
 		{(peer.Cert == "") != (peer.Key == ""), "upstream_tls", "has one of cert and key", "both or none"},
 	}
 	for i, pair := range c.TLS {
@@ -40,4 +34,4 @@ func (c *Config) tlsRules() []rule {
 }
 
 // ServesClear reports whether callers without TLS are served.
-func (c *Config) ServesClear() bool { return len(c.TLS) == 0 || c.TLSClear == allowClear }
+func (c *Config) ServesClear() bool { return len(c.TLS) == 0 || c.TLSClear == "allow" }
