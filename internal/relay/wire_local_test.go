@@ -1,6 +1,7 @@
 package relay
 
 import (
+	"bytes"
 	"errors"
 	"io"
 	"reflect"
@@ -67,6 +68,9 @@ func (w *wire) local(l *wireLocal, write bool, id uint32, verb string, args []st
 			"reply":  func() { wantAnswer(w, c); done() },
 			"answer": func() { w.wantStatus(c, nil, args); done() },        // CODE [text]
 			"cut":    func() { w.wantStatus(c, ErrCallCut, args); done() }, // the same, behind an answer that is none
+			"data":   func() { w.wantReads(c, args[0]) },
+			"end":    func() { w.wantError(readNothing(c), io.EOF) },
+			"closed": func() { _, err := c.Write(hi()); w.wantError(err, io.EOF) }, // for writing
 			"reads":  func() { _, err := io.ReadFull(c, make([]byte, w.number(args[0]))); w.wantError(err, nil) },
 			"taken":  func() { w.same("refused by", int64(c.Taken()), w.number(args[0])) },
 			"full":   func() { w.wantError(l.fails[id], ErrTooManyCalls) },
@@ -80,6 +84,19 @@ func (w *wire) wantStatus(c *LocalCall, end error, args []string) {
 	w.wantError(err, end)
 	code, _ := strconv.Atoi(args[0])
 	wantCode(w, c, grpcwire.Code(code), w.unquote(append(args, "")[1]))
+}
+
+func readNothing(c *LocalCall) error {
+	_, err := c.Read(make([]byte, 1))
+	return err
+}
+
+func (w *wire) wantReads(c *LocalCall, word string) {
+	want := w.bytes(word)
+	got := make([]byte, len(want))
+	if _, err := io.ReadFull(c, got); err != nil || !bytes.Equal(got, want) {
+		w.Errorf("got %q, %v", got, err)
+	}
 }
 
 func (w *wire) wantError(err, want error) {

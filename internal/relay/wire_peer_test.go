@@ -14,28 +14,31 @@ import (
 
 // frames does what a line "c > 1 head; data hi" says. All that it writes is one write.
 func (w *wire) frames(name string, write bool, words []string) {
-	l, p, do := w.locals[name], (*testkit.Peer)(nil), w.want
+	l, h, p, do := w.locals[name], w.http1s[name], (*testkit.Peer)(nil), w.want
 	if write {
 		do = w.write
 	}
-	if l == nil {
+	if l == nil && h == nil {
 		p = w.peer(name)
 	}
 	id := uint32(0)
 	script := func() {
 		for part := range strings.SplitSeq(strings.Join(words, "\x00"), "\x00;\x00") {
 			words := strings.Split(part, "\x00")
-			if words[0][0] >= '0' && words[0][0] <= '9' {
+			if h == nil && words[0][0] >= '0' && words[0][0] <= '9' {
 				id, words = uint32(w.number(words[0])), words[1:]
 			}
-			if l != nil {
+			switch {
+			case l != nil:
 				w.local(l, write, id, words[0], words[1:])
-			} else {
+			case h != nil:
+				w.http1(h, write, words[0], words[1:])
+			default:
 				do(p, name, id, words[0], words[1:])
 			}
 		}
 	}
-	if write && l == nil {
+	if write && p != nil {
 		p.Batch(script)
 		return
 	}
@@ -144,16 +147,20 @@ func (w *wire) want(p *testkit.Peer, name string, id uint32, verb string, args [
 		return
 	}
 	w.pick(verb, map[string]func(){
-		"reply":  func() { wantReply(p, id) },
-		"check":  func() { w.wantHealth(p, id, args[0]) }, // serving, notserving or none
-		"watch":  func() { p.WantFields(id, noEnd, responseHead()...); p.WantDataBytes(id, w.bytes(args[0]), noEnd) },
-		"data":   func() { p.WantDataBytes(id, w.bytes(args[0]), w.last(args)) },
-		"some":   func() { p.WantData(id, w.last(args)) }, // DATA
-		"end":    func() { p.WantDataBytes(id, nil, end) },
-		"rst":    func() { p.WantRST(id, w.code(args[0])) },
-		"goaway": func() { w.same("last stream", int64(p.WantGoAway(w.code(args[1]))), w.number(args[0])) },
-		"ping":   func() { w.pings[name] = append(w.pings[name], p.WantPing()) },
-		"pong":   func() { p.WantPingAck([8]byte{1}) },
+		"reply": func() { wantReply(p, id) },
+		"check": func() { w.wantHealth(p, id, args[0]) }, // serving, notserving or none
+		"watch": func() { p.WantFields(id, noEnd, responseHead()...); p.WantDataBytes(id, w.bytes(args[0]), noEnd) },
+		"data":  func() { p.WantDataBytes(id, w.bytes(args[0]), w.last(args)) },
+		"some":  func() { p.WantData(id, w.last(args)) }, // DATA
+		"end":   func() { p.WantDataBytes(id, nil, end) },
+		"rst":   func() { p.WantRST(id, w.code(args[0])) },
+		"goaway": func() { // the last stream, or *
+			if last := p.WantGoAway(w.code(args[1])); args[0] != "*" {
+				w.same("last stream", int64(last), w.number(args[0]))
+			}
+		},
+		"ping": func() { w.pings[name] = append(w.pings[name], p.WantPing()) },
+		"pong": func() { p.WantPingAck([8]byte{1}) },
 		"settings": func() {
 			got := p.WantSettings()
 			for _, s := range w.settings(args) {
@@ -213,6 +220,10 @@ func (w *wire) does(name, verb string, args []string) {
 		})
 		return
 	}
+	if h := w.http1s[name]; h != nil {
+		w.pick(verb, map[string]func(){"close": func() { h.Close() }})
+		return
+	}
 	if conn := w.conns[name]; verb == "hangsup" || verb == "close" && w.peers[name] == nil {
 		conn.Close() // without anything more being read from it
 		return
@@ -226,6 +237,13 @@ func (w *wire) does(name, verb string, args []string) {
 		"refills":  p.Refill,
 		"dribble":  func() { p.Dribble(int(w.number(args[0]))) },
 		"fragile":  p.Fragile,
+		"served": func() { // ID: a call, by the servant
+			id := uint32(w.number(args[0]))
+			p.WriteHeaders(id, noEnd, request(hello)...)
+			p.WriteData(id, end, hi())
+			w.servant.serve()
+			wantReply(p, id)
+		},
 		"settings": func() { p.WriteSettings(w.settings(args)...); p.WantSettingsAck() },
 		"skip": func() {
 			for _, a := range args {
@@ -264,7 +282,7 @@ func (w *wire) last(args []string) testkit.EndStream {
 	return testkit.EndStream(slices.Contains(args, "end"))
 }
 
-var wireBytes = regexp.MustCompile(`^(hi|twenty|zeros|count|serving|notserving|unknown|"(?:[^"\\]|\\.)*")(?:\*([^\[]+))?(?:\[([^:]*):([^\]]*)\])?$`)
+var wireBytes = regexp.MustCompile(`^(hi|twenty|zeros|count|serving|notserving|unknown|hello|"(?:[^"\\]|\\.)*")(?:\*([^\[]+))?(?:\[([^:]*):([^\]]*)\])?$`)
 
 // bytes reads a text in quotes, hi (a message of one byte), twenty (one of 20 with its prefix), zeros or
 // count (the bytes 0, 1, 2…), so many times, and what of that: count*100[50:].
@@ -285,6 +303,8 @@ func (w *wire) bytes(word string) (b []byte) {
 			b = append(append(b, 0, 0, 0, 0, 15), "mmmmmmmmmmmmmmm"...)
 		case "serving", "notserving", "unknown": // as health is told
 			b = append(b, 0, 0, 0, 0, 2, 8, map[string]byte{"serving": 1, "notserving": 2, "unknown": 3}[m[1]])
+		case "hello": // a header block
+			b = append(b, block(request(hello)...)...)
 		case "zeros":
 			b = append(b, 0)
 		case "count":

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"net"
 	"net/netip"
 	"reflect"
 	"slices"
@@ -47,7 +48,7 @@ func (w *wire) line(words []string) {
 		w.frames(args[2], false, slices.Concat(to, rest))
 	case len(args) > 1 && (args[0] == ">" || args[0] == "<"):
 		w.frames(verb, args[0] == ">", args[1:])
-	case len(args) > 0 && (w.peers[verb] != nil || w.conns[verb] != nil || w.locals[verb] != nil || verb == "c"):
+	case len(args) > 0 && (w.peers[verb] != nil || w.conns[verb] != nil || w.locals[verb] != nil || w.http1s[verb] != nil || verb == "c"):
 		w.does(verb, args[0], args[1:])
 	default:
 		verbs := w.places(args)
@@ -100,6 +101,13 @@ func (w *wire) places(args []string) map[string]func() {
 			}
 		},
 		"local": func() { w.locals[args[0]] = w.newLocal(args[1:]) }, // NAME Field=value of Caller
+		"http1": func() { // NAME [ADDRESS], over HTTP/1
+			ours, theirs := net.Pipe()
+			if w.http1s[args[0]] = newHTTP1Caller(w, theirs); len(args) > 1 {
+				ours = addressed{ours, args[1]}
+			}
+			g.ServeConn(ours)
+		},
 		"worker": func() { // NAME SLOTS [elsewhere | silent | stuck | nowhere] [SETTING=value…]
 			how := append(args, "")[2]
 			e := g.AddEndpoint(args[0], int(w.number(args[1])), how != "elsewhere")
@@ -115,6 +123,11 @@ func (w *wire) places(args []string) map[string]func() {
 			default:
 				w.greet(args[0], slices.DeleteFunc(args[2:], func(a string) bool { return a == "elsewhere" }))
 			}
+		},
+		"servant": func() { // NAME SLOTS, which serves as it is told by "served"
+			of := worldOf(g)
+			w.endpoints[args[0]] = of.endpoint(args[0], int(w.number(args[1])), false)
+			w.servant = newGoodWorker(of, w.endpoints[args[0]])
 		},
 		"turnedaway": func() { // ADDRESS
 			if _, in := g.pipeFrom(args[0]); in {
@@ -195,7 +208,13 @@ func (w *wire) acts(args []string) map[string]func() {
 		"shed": func() { // a call that has been to the rank
 			g.shards[0].do(func() { g.shards[0].someWaiting().fail(endedBuffer, g.shards[0].Now()) })
 		},
-		"hurry":   func() { close(w.hurry) },
+		"hurry": func() { close(w.hurry) },
+		"taken": func() { g.budget.Add(w.number(args[0])) }, // bytes of the budget, by nobody
+		"release": func() { // so many handlers
+			for range w.number(args[0]) {
+				w.release <- struct{}{}
+			}
+		},
 		"drained": func() { w.drained() },
 	}
 }
@@ -229,25 +248,29 @@ func (w *wire) checks(args []string) map[string]func() {
 			}
 			w.texts(slices.Sorted(slices.Values(names)), args)
 		},
-		"keys":      func() { w.texts(g.keyNames(), args) },
-		"used":      func() { w.same("bytes too many", max(0, g.budget.Used()-number()), 0) },
-		"held":      func() { g.wantHeld(int(number())) }, // bytes that wait for callers, beside HEADERS
-		"counted":   func() { w.counters(stats.Refusals, args, false) },
-		"doors":     func() { w.counters(callsOf(stats.Doors), args, true) },
-		"partings":  func() { w.counters(stats.Disconnects["caller"], args, false) },
-		"decisions": func() { w.counters(g.rank.Decisions(), args, false) },
-		"retries":   func() { w.counters(stats.Retries, args, true) },
-		"denied":    func() { w.counters(stats.RetriesDenied, args, true) },
-		"hedges":    func() { w.counters(stats.Hedges, args, true) },
-		"codes":     func() { w.counters(w.method(stats, args[0]).Codes, args[1:], true) }, // METHOD CODE=count…
-		"seconds":   func() { w.seconds(w.method(stats, args[0]), args[1:]) },              // METHOD Wait, Work or Seconds=time…
-		"activity":  func() { w.fields(reflect.ValueOf(g.Activity(w.endpoint(args[0]))), args[1:]) },
-		"endpoint":  func() { w.fields(reflect.ValueOf(*w.state(args[0])), args[1:]) }, // NAME Field=value of rank.EndpointState
+		"keys":           func() { w.texts(g.keyNames(), args) },
+		"used":           func() { w.within("bytes", g.budget.Used(), args[0]) }, // at most, or least..most
+		"held":           func() { g.wantHeld(int(number())) },                   // bytes that wait for callers, beside HEADERS
+		"counted":        func() { w.counters(stats.Refusals, args, false) },
+		"doors":          func() { w.counters(callsOf(stats.Doors), args, true) },
+		"partings":       func() { w.counters(stats.Disconnects["caller"], args, true) },
+		"workerpartings": func() { w.counters(stats.Disconnects["worker"], args, true) },
+		"decisions":      func() { w.counters(g.rank.Decisions(), args, false) },
+		"retries":        func() { w.counters(stats.Retries, args, true) },
+		"denied":         func() { w.counters(stats.RetriesDenied, args, true) },
+		"hedges":         func() { w.counters(stats.Hedges, args, true) },
+		"codes":          func() { w.counters(w.method(stats, args[0]).Codes, args[1:], true) }, // METHOD CODE=count…
+		"seconds":        func() { w.seconds(w.method(stats, args[0]), args[1:]) },              // METHOD Wait, Work or Seconds=time…
+		"activity":       func() { w.fields(reflect.ValueOf(g.Activity(w.endpoint(args[0]))), args[1:]) },
+		"endpoint":       func() { w.fields(reflect.ValueOf(*w.state(args[0])), args[1:]) }, // NAME Field=value of rank.EndpointState
 		"gone": func() {
 			if w.state(args[0]) != nil {
 				w.Errorf("it is there")
 			}
 		},
+		"callers":     func() { w.same("connections", int64(g.callersHere()), number()) }, // those in this process, too
+		"guests":      func() { w.same("guests", int64(g.guests()), number()) },
+		"nomorecalls": w.wantNoMoreCalls, // of guests
 		"connections": func() { w.same("connections", g.connections.Load(), number()) },
 		"asked":       func() { w.auth.wantAsked(w, int(number())) },
 		"absorbed":    func() { g.wantAbsorbed(number()) },
@@ -257,16 +280,13 @@ func (w *wire) checks(args []string) map[string]func() {
 		"logged":      func() { w.same("lines", int64(w.log.count(w.unquoted(args[1:])...)), number()) }, // with each of these texts
 		"longcalls":   func() { w.same("long calls", int64(g.Rank().LongCalls), number()) },
 		"sent": func() { // PEER STREAM or all, least..most: what it has poured
-			least, most, _ := strings.Cut(args[2], "..")
 			n := w.sent[args[0]+args[1]]
 			for of, sent := range w.sent {
 				if args[1] == "all" && strings.HasPrefix(of, args[0]) {
 					n += sent
 				}
 			}
-			if n < w.number(least) || n > w.number(most) {
-				w.Errorf("%d bytes", n)
-			}
+			w.within("bytes", n, args[2])
 		},
 		"pace": func() { // NAME usual or slower
 			if s := w.state(args[0]); (s.Pace > 1) != (args[1] == "slower") {
@@ -327,6 +347,17 @@ func (w *wire) same(what string, got, want int64) {
 	}
 }
 
+// within compares with least..most, or with most alone.
+func (w *wire) within(what string, got int64, want string) {
+	least, most, span := strings.Cut(want, "..")
+	if !span {
+		least, most = "0", least
+	}
+	if got < w.number(least) || got > w.number(most) {
+		w.Errorf("%s: got %d", what, got)
+	}
+}
+
 func (w *wire) method(s Stats, name string) MethodStats {
 	at := slices.IndexFunc(s.Methods, func(m MethodStats) bool { return m.Method == name })
 	if at < 0 {
@@ -343,7 +374,11 @@ func (w *wire) counters(got map[string]uint64, want []string, all bool) {
 		if _, ok := got[name]; !ok {
 			w.Fatalf("there is no %s: %v", name, got)
 		}
-		w.same(name, int64(got[name]), w.number(n))
+		if strings.Contains(n, "..") {
+			w.within(name, int64(got[name]), n)
+		} else {
+			w.same(name, int64(got[name]), w.number(n))
+		}
 		delete(left, name)
 	}
 	for name, n := range left {
@@ -387,10 +422,10 @@ func (w *wire) set(of reflect.Value, words []string) {
 			*f = map[string]rank.OnCancel{"free": rank.Free, "hold": rank.Hold, "finish": rank.Finish}[value]
 		case *KeySource:
 			*f = map[string]KeySource{"nothing": ByNothing, "peer": ByPeer, "authority": ByAuthority, "metadata": ByMetadata}[value]
+		case *func(*Guest):
+			*f = w.serveHTTP1()
 		case *func(Head) func(*Exchange):
-			o := Options{}
-			site(sites()[value])(&o)
-			*f = o.Other
+			*f = w.other(value)
 		case *door.Proxies:
 			for prefix := range strings.SplitSeq(value, ",") {
 				*f = append(*f, netip.MustParsePrefix(prefix))
@@ -431,4 +466,33 @@ func callsOf(doors map[string]map[string]uint64) map[string]uint64 {
 		}
 	}
 	return all
+}
+
+// callersHere returns how many connections the first shard has of callers.
+func (g *rig) callersHere() (n int) {
+	st := g.shards[0]
+	st.do(func() { n = len(st.callers) })
+	return n
+}
+
+// serve has a servant answer all that has come, as a worker does that has nothing to fear.
+func (g *goodWorker) serve() {
+	for moved := true; moved; synctest.Wait() {
+		synctest.Wait()
+		moved = g.work(0)
+		for _, s := range g.whole {
+			if s.reset || s.path == "/test.Attack/Silent" {
+				continue
+			}
+			g.headers(s.id, false, responseHead()...)
+			if s.path == "/test.Attack/Large" {
+				g.data(s.id, false, 32<<10)
+			} else {
+				_ = g.framer.WriteData(s.id, false, hi())
+			}
+			g.headers(s.id, true, "grpc-status", "0")
+		}
+		g.whole = nil
+		g.flush()
+	}
 }

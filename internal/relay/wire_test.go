@@ -29,6 +29,9 @@ import (
 //	c < 1 head; data hi       and both have to come, in this order
 //	c 3 > w1 5 call           written on stream 3 of c, and to be read on stream 5 of w1
 //	local l                   a caller in this process
+//	http1 h                   a caller over HTTP/1
+//	h > get /                 asks for a page
+//	h < 200 "text"; end       and has it, and the end of its connection
 //	after 5s                  time passes
 //	counted worker_lost=0     a counter of the relay
 //
@@ -162,6 +165,10 @@ type wire struct {
 	conns     map[string]net.Conn // of workers
 	endpoints map[string]*Endpoint
 	locals    map[string]*wireLocal
+	http1s    map[string]*http1Caller
+	guests    []*Guest
+	servant   *goodWorker
+	release   chan struct{} // a handler waits for it
 	auth      *tokens
 	sent      map[string]int64     // bytes that pours has sent, by peer and stream
 	pings     map[string][][8]byte // that wait for an answer
@@ -183,7 +190,8 @@ func newWire(t *testing.T) *wire {
 	t.Helper()
 	return &wire{
 		TB: t, vars: map[string]string{}, peers: map[string]*testkit.Peer{}, conns: map[string]net.Conn{},
-		endpoints: map[string]*Endpoint{}, locals: map[string]*wireLocal{}, sent: map[string]int64{}, pings: map[string][][8]byte{}, began: time.Now(),
+		endpoints: map[string]*Endpoint{}, locals: map[string]*wireLocal{}, http1s: map[string]*http1Caller{},
+		release: make(chan struct{}), sent: map[string]int64{}, pings: map[string][][8]byte{}, began: time.Now(),
 	}
 }
 
@@ -329,7 +337,7 @@ func wireConstants() map[string]int64 {
 		"max": lastID, "connWindow": connWindow, "enoughAnswers": enoughAnswers, "maxResets": maxResets, "maxComplaints": maxComplaints,
 		"gatherFor": int64(gatherFor), "holdBriefly": int64(holdBriefly), "quietAfter": int64(quietAfter), "enoughRuns": enoughRuns, "maxMethods": maxMethods, "maxUnproven": maxUnproven, "maxChecksOf": maxChecksOf,
 		"maxKeepAlive": int64(maxKeepAlive), "maxAdded": int64(maxAdded), "largeLists": int64(h2.CallerAllowances()[h2.LargeList].Burst), "gatherLonger": int64(gatherLonger), "holdFor": int64(holdFor), "firstBackOff": int64(firstBackOff),
-		"messageTime": int64(messageTime), "trailersTime": int64(trailersTime), "unheardFor": int64(maxDetached), "dialTimeout": int64(dialTimeout),
+		"messageTime": int64(messageTime), "trailersTime": int64(trailersTime), "unheardFor": int64(maxDetached), "dialTimeout": int64(dialTimeout), "localIdle": int64(localIdle),
 		"absentAfter": int64(absentAfter), "keepAliveAnswer": int64(keepAliveAnswer), "finalGoAway": int64(finalGoAway),
 		"stallEvery": int64(stallEvery), "minKeyIdle": int64(minKeyIdle), "ownPatience": int64(ownIdleTime), "maxPassTime": int64(maxPassTime), "outputHigh": outputHigh, "waitingSize": waitingSize,
 	}

@@ -102,7 +102,7 @@ func sieges() []siege {
 			begin: (*harness.Arms).NoWindow,
 			step:  (*harness.Arms).Watch},
 		// The system's buffers take what one turn brings, so that none ends; see
-		// TestAttacks of package relay.
+		// TestWire/attacks of package relay.
 		{name: "does not read", deaf: true,
 			begin: func(a *harness.Arms) {
 				for range 20 {
