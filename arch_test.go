@@ -348,7 +348,7 @@ var layers = map[string]layer{
 	"test/real/...":     {},
 	"lab/test/real/...": {},
 	"test/real/oneslot": {
-		inside:  []string{"internal/ranksim"},
+		inside:  []string{"internal/ranksim", "internal/testkit/alarm"},
 		outside: []string{"golang.org/x/sys", "google.golang.org/grpc", "google.golang.org/protobuf"},
 		notStd:  []string{"os/exec"}, documented: true, onlyTests: true,
 	},

@@ -25,6 +25,7 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 
 	"github.com/cabrank/cabrank/internal/ranksim"
+	"github.com/cabrank/cabrank/internal/testkit/alarm"
 )
 
 // Call is one call of a trial.
@@ -86,6 +87,18 @@ func now() time.Duration {
 	return time.Duration(t.Nano())
 }
 
+// pause sleeps exactly: by the runtime's timers a call would take a millisecond more.
+func pause(d time.Duration) {
+	a, err := alarm.New()
+	if err == nil {
+		defer a.Close()
+		err = a.Sleep(d)
+	}
+	if err != nil {
+		time.Sleep(d)
+	}
+}
+
 // Run makes all calls and returns how each ended, in their order. When ctx ends, so do the calls.
 //
 // Errors: of the address.
@@ -107,7 +120,7 @@ func (t Trial) Run(ctx context.Context) ([]Outcome, error) {
 	begin := now()
 	for i, c := range t.Calls {
 		outcomes[i].Due = begin + c.At
-		time.Sleep(outcomes[i].Due - now())
+		pause(outcomes[i].Due - now())
 		calls.Go(func() { t.call(ctx, conns[i%connections], i, &outcomes[i]) })
 	}
 	calls.Wait()

@@ -122,11 +122,13 @@ func (w *worker) call(_ any, stream grpc.ServerStream) error {
 	if err == nil {
 		err = w.run(stream.Context(), service.AsDuration(), &record)
 	}
-	leave := func() { w.here.Add(-1) }
-	if w.lag > 0 {
-		time.AfterFunc(w.lag, leave)
+	if err == nil && w.lag > 0 { // what is refused leaves at once
+		go func() { // ends with the lag
+			pause(w.lag)
+			w.here.Add(-1)
+		}()
 	} else {
-		leave()
+		w.here.Add(-1)
 	}
 	if err != nil {
 		return err
@@ -151,7 +153,7 @@ func (w *worker) run(ctx context.Context, service time.Duration, record *Record)
 		service += w.stall
 	}
 	record.Began = now()
-	time.Sleep(service)
+	pause(service)
 	record.Ended = now()
 	return json.NewEncoder(w.records).Encode(record) // one write: a reader sees whole lines
 }
