@@ -49,8 +49,6 @@ type Gateway struct {
 	client  http.Client
 }
 
-var _ Caller = (*Gateway)(nil)
-
 // NewGateway returns a client, which has not asked for anything.
 //
 // Errors: one line, for an address or a path that cannot be.

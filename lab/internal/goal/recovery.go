@@ -15,7 +15,6 @@ const (
 	slower     = 2
 	slack      = time.Millisecond
 	moreErrors = 0.10
-
 	// Between two probes, doubled each time.
 	firstPause = 100 * time.Millisecond
 	mostPause  = 5 * time.Second

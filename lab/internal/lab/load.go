@@ -120,12 +120,8 @@ func (p *Prepared) Run(ctx context.Context, plan traffic.Plan, watch func(traffi
 		Method: p.what, Address: p.address, Began: began, Record: record,
 		Busy: busy, Limited: record.GeneratorLimits(busy),
 		Client:  []string{p.how},
-		Machine: []string{machine(busy)},
+		Machine: []string{fmt.Sprintf("The generator ran on %s and used %.0f %% of those that it may use.", cores(), 100*busy)},
 	}, nil
-}
-
-func machine(busy float64) string {
-	return fmt.Sprintf("The generator ran on %s and used %.0f %% of those that it may use.", cores(), 100*busy)
 }
 
 // Machine describes in a line where the lab runs.

@@ -22,7 +22,6 @@ import (
 const (
 	// Bound is the longest duration that is told apart. What took longer is counted as Bound.
 	Bound = time.Hour
-
 	// digits is how many significant digits are kept: a quantile is at most
 	// 0.1 % above the true one.
 	digits = 3
@@ -41,15 +40,13 @@ func New() *Histogram { return &Histogram{hdr: hdrhistogram.New(1, int64(Bound),
 // Record counts one duration, without allocating. Nothing is dropped: what is
 // above Bound counts as Bound, what is below zero as zero.
 func (h *Histogram) Record(d time.Duration) {
-	// It cannot fail: the value is in the range that New was given.
-	_ = h.hdr.RecordValue(int64(min(max(d, 0), Bound)))
+	_ = h.hdr.RecordValue(int64(min(max(d, 0), Bound))) // in the range that New was given
 }
 
 // Merge adds all that other has counted. Nothing is lost, since all histograms
 // have the same buckets. other stays as it is.
 func (h *Histogram) Merge(other *Histogram) {
-	// Nothing is outside the range, and no lab makes 2^63 calls.
-	_ = h.hdr.Merge(other.hdr)
+	_ = h.hdr.Merge(other.hdr) // nothing is outside the range, and no lab makes 2^63 calls
 }
 
 // Reset forgets all durations.
@@ -92,8 +89,7 @@ type Quantile struct {
 
 // Needs returns how many calls it takes to tell the quantile of a share: so many that 100 of them
 // lie beyond it. That is 200 calls for p50, 1,000 for p90, 10,000 for p99 and 100,000 for p99.9.
-//
-// Errors: for a share that is not between 0 and 1 no number is enough.
+// For a share that is not between 0 and 1 no number is enough.
 func Needs(share float64) int64 {
 	beyond := min(share, 1-share)
 	if !(beyond > 1e-9) { // also NaN
@@ -122,8 +118,7 @@ func (h *Histogram) Quantile(share float64) Quantile {
 
 const (
 	mostCode = 16 // the highest status code of gRPC, UNAUTHENTICATED
-
-	unknown = 2 // the code for everything that is no code of a failure
+	unknown  = 2  // the code for everything that is no code of a failure
 )
 
 // Calls is what became of a number of calls: how long answers took, how long

@@ -17,8 +17,7 @@ import (
 
 const (
 	maxMessages = 100_000 // bounds the messages that the caller sends in one call
-	// maxDepth bounds messages in messages. Most servers refuse more than 100.
-	maxDepth = 1_000
+	maxDepth    = 1_000   // messages in messages; most servers refuse more than 100
 )
 
 // Data is what requests are made of.

@@ -24,9 +24,8 @@ const (
 	// ourWindow is what we let a peer send on the connection; it is topped up
 	// when half is used, so that credit frames hardly ever disturb.
 	ourWindow       = 1 << 30
-	ourStreamWindow = 1 << 24 // what we let a peer send on one stream, for good
-	// ReadBuffer takes several of the largest frames.
-	ReadBuffer = 256 << 10
+	ourStreamWindow = 1 << 24   // what we let a peer send on one stream, for good
+	ReadBuffer      = 256 << 10 // several of the largest frames
 	// SmallReadBuffer takes one of the largest frames: for thousands of
 	// connections that hardly do anything.
 	SmallReadBuffer = headerBytes + maxPayload

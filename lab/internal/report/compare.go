@@ -15,9 +15,8 @@ import (
 // Two are two runs of one scenario: before and after a change, or of two machines. A is
 // what is compared with, B that of which something is said.
 type Two struct {
-	A, B *result.Run
-	// NameA and NameB are the files that they are from.
-	NameA, NameB string
+	A, B         *result.Run
+	NameA, NameB string // the files that they are from
 }
 
 // Check says in a line why two runs may not be set beside each other, or nil.

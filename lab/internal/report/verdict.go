@@ -13,11 +13,10 @@ import (
 
 // verdict is what may be said of one claim.
 type verdict struct {
-	claim      result.Claim
-	comparison stats.Comparison
-	withheld   string // why nothing is said, whatever the pairs say; else ""
-	// base and other are the medians, for the reader.
-	base, other spread
+	claim       result.Claim
+	comparison  stats.Comparison
+	withheld    string // why nothing is said, whatever the pairs say; else ""
+	base, other spread // the medians, for the reader
 	refused     string // the errors of both sides, if the figure leaves them out; else ""
 }
 

@@ -19,7 +19,6 @@ const (
 	// Student is the t interval of the mean of the log ratios, that is of the
 	// geometric mean of the ratios.
 	Student Method = "t on log ratios"
-
 	// OrderStatistics is the interval of the median ratio that follows from
 	// the sign test. It needs no ratio to be a number.
 	OrderStatistics Method = "order statistics"

@@ -32,7 +32,6 @@ const (
 	// MinPairs is how many pairs with a known ratio a verdict takes. With fewer, the interval
 	// depends on the noise being normal, which nobody can check on so few.
 	MinPairs = 10
-
 	// Alpha is the error that is allowed: of the primary figure; of all
 	// secondary ones together; and each of the claims "differs" and "about
 	// equal" by itself. A figure can be wrong in one of the two only: if the

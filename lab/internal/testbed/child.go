@@ -33,9 +33,8 @@ type Program struct {
 	Network bool
 	// Log is a file to which what the end is kept of is appended, mostLog bytes at most;
 	// empty: there is none.
-	Log string
-	// Keeper ends the program if this process dies; nil: nobody does.
-	Keeper *Keeper
+	Log    string
+	Keeper *Keeper // ends the program if this process dies; nil: nobody does
 }
 
 // Child is a process of a run, in a group of its own.

@@ -77,7 +77,6 @@ func (c *caller) run(ctx context.Context) {
 	}
 }
 
-// level is that of the plan from which on the caller calls.
 func (c *caller) level() float64 { return float64(c.index) + 0.5 }
 
 // take begins a call, unless there is none to make at that moment.

@@ -53,8 +53,7 @@ type Plan struct {
 	Poisson bool    // arrivals are drawn; otherwise they are evenly spread
 	Callers Profile // over time; empty for an open loop
 
-	// These are those of Options.
-	Think, Warmup, Timeout, Grace time.Duration
+	Think, Warmup, Timeout, Grace time.Duration // these are those of Options
 	RetryAtOnce                   bool
 	Most                          int
 	Seed                          uint64

@@ -67,23 +67,16 @@ func (p Profile) Most() (most float64) {
 	return most
 }
 
-// start is the level with which the profile begins, behind its first jumps.
-func (p Profile) start() float64 {
-	for _, piece := range p {
-		if piece.Length > 0 {
-			return piece.From
-		}
-	}
-	return 0
-}
-
 // after returns the profile with a stretch of its first level before it, and at
 // least of the level 1, so that something warms up.
 func (p Profile) after(warmup time.Duration) Profile {
 	if warmup <= 0 {
 		return p
 	}
-	level := max(p.start(), 1)
+	level := 1.0
+	if i := slices.IndexFunc(p, func(piece Piece) bool { return piece.Length > 0 }); i >= 0 { // behind its first jumps
+		level = max(p[i].From, 1)
+	}
 	return append(Profile{{Length: warmup, From: level, To: level}}, p...)
 }
 

@@ -98,7 +98,7 @@ type cell struct {
 func Run(ctx context.Context, o Options) (*result.Run, error) {
 	o.learnTime = cmp.Or(o.learnTime, measureTime)
 	t := &trial{
-		Options: o, run: newRun(o), out: map[string]string{}, took: map[string]time.Duration{},
+		Options: o, run: newRun(o), out: map[string]string{}, took: map[[2]string]time.Duration{},
 		known: map[string]*service{}, since: time.Now(),
 	}
 	if o.Kept != nil {
@@ -161,11 +161,11 @@ type trial struct {
 
 	run    *result.Run
 	cells  []cell
-	out    map[string]string        // why an optional arm cannot be started, by name
-	took   map[string]time.Duration // of the last block of an arm at a load, by both names
-	known  map[string]*service      // what simulated arms go by, by their workers
-	since  time.Time                // when this run began
-	before time.Duration            // how long the one that is kept has taken
+	out    map[string]string           // why an optional arm cannot be started, by name
+	took   map[[2]string]time.Duration // of the last block of an arm at a load, by both names
+	known  map[string]*service         // what simulated arms go by, by their workers
+	since  time.Time                   // when this run began
+	before time.Duration               // how long the one that is kept has taken
 }
 
 // arrange lays out the blocks: in each round each load, and at each load the arms in an
@@ -232,7 +232,7 @@ func (t *trial) blocks(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("%s at %s: %w", c.arm.Name, c.load.Name, err)
 		}
-		t.took[c.key()] = time.Since(began)
+		t.took[[2]string{c.arm.Name, c.load.Name}] = time.Since(began)
 		_ = testbed.Wait(ctx, t.Scenario.Pause)
 	}
 	t.cells = slices.DeleteFunc(t.cells, func(c cell) bool { return t.out[c.arm.Name] != "" })
@@ -261,13 +261,11 @@ func (t *trial) measured(arm string) bool {
 	return slices.ContainsFunc(t.run.Blocks, func(b result.Block) bool { return b.Arm == arm })
 }
 
-func (c *cell) key() string { return c.arm.Name + "\x00" + c.load.Name }
-
 // left is about how long the blocks from one on take.
 func (t *trial) left(from int) (sum time.Duration) {
 	for i := from; i < len(t.cells); i++ {
 		c := &t.cells[i]
-		switch took, known := t.took[c.key()]; {
+		switch took, known := t.took[[2]string{c.arm.Name, c.load.Name}]; {
 		case t.out[c.arm.Name] != "":
 		case known:
 			sum += took
