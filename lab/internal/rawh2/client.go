@@ -220,7 +220,7 @@ func (c *clientConn) open(ctx context.Context) {
 		return
 	}
 	c.client.opened.Add(1)
-	buffer := ReadBuffer
+	buffer := readBuffer
 	if len(c.client.conns) > manyConnections {
 		buffer = SmallReadBuffer
 	}

@@ -71,7 +71,7 @@ func answers(t *testing.T, wrong string) string {
 			}
 			go func() {
 				defer c.Close()
-				conn := NewConn(c, false, ReadBuffer)
+				conn := NewConn(c, false, readBuffer)
 				conn.Serve(&answerer{conn: conn, wrong: wrong})
 			}()
 		}

@@ -25,7 +25,7 @@ const (
 	// when half is used, so that credit frames hardly ever disturb.
 	ourWindow       = 1 << 30
 	ourStreamWindow = 1 << 24   // what we let a peer send on one stream, for good
-	ReadBuffer      = 256 << 10 // several of the largest frames
+	readBuffer      = 256 << 10 // several of the largest frames
 	// SmallReadBuffer takes one of the largest frames: for thousands of
 	// connections that hardly do anything.
 	SmallReadBuffer = headerBytes + maxPayload

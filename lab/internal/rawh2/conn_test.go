@@ -50,7 +50,7 @@ func serve(t *testing.T, setUp func(*Conn) Handler) (c net.Conn, fr *http2.Frame
 		t.Fatal(err)
 	}
 	done := make(chan error, 1)
-	conn := NewConn(accepted, false, ReadBuffer)
+	conn := NewConn(accepted, false, readBuffer)
 	h := setUp(conn)
 	go func() {
 		done <- conn.Serve(h)

@@ -61,7 +61,7 @@ func accept(l net.Listener, f form) error {
 
 func echo(c net.Conn, f form) {
 	defer c.Close()
-	conn := NewConn(c, false, ReadBuffer)
+	conn := NewConn(c, false, readBuffer)
 	err := conn.Serve(&backend{conn: conn, form: f, head: f.firstHead, partial: map[uint32][]byte{}, answered: map[uint32]bool{}})
 	if !errors.Is(err, io.EOF) && !errors.Is(err, syscall.ECONNRESET) && !errors.Is(err, syscall.EPIPE) {
 		fmt.Fprintln(os.Stderr, "echo:", err)
