@@ -2,7 +2,6 @@ package socket
 
 import (
 	"errors"
-	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -25,26 +24,8 @@ func (all tokens) Verify(token string) (*auth.Identity, error) {
 	return nil, errors.New("no such token")
 }
 
-// knock asks for a socket and returns the status and what was said.
-func knock(t testing.TB, url, query string, header http.Header) (status int, body string) {
-	t.Helper()
-	dialer := websocket.Dialer{Subprotocols: []string{Protocol}}
-	ws, response, err := dialer.Dial(url+query, header)
-	if err == nil {
-		ws.Close()
-		return response.StatusCode, ""
-	}
-	if response == nil {
-		t.Fatal(err)
-	}
-	defer response.Body.Close()
-	text, _ := io.ReadAll(response.Body)
-	return response.StatusCode, string(text)
-}
-
 // A token counts in each of its places, a cookie from listed origins alone.
 func TestPlacesOfTokens(t *testing.T) {
-	testkit.CheckLeaks(t)
 	const page = "https://shop.example"
 	url, server, _ := start(t, Options{
 		Auth: tokens{"good": {User: "u1"}}, AuthCookie: "session", Origins: []string{page, ""},
@@ -73,7 +54,7 @@ func TestPlacesOfTokens(t *testing.T) {
 		"other origin":             {query: "?token=good", header: http.Header{"Origin": {"https://evil.example"}}, status: 403},
 	} {
 		t.Run(name, func(t *testing.T) {
-			status, said := knock(t, url, tc.query, tc.header)
+			status, said := knock(t, url+tc.query, tc.header)
 			if status != tc.status || !strings.Contains(said, tc.says) || strings.Contains(said, "secret") {
 				t.Errorf("%d %s", status, said)
 			}
@@ -88,17 +69,16 @@ func TestPlacesOfTokens(t *testing.T) {
 func TestCookieOfTheHost(t *testing.T) {
 	url, _, _ := start(t, Options{Auth: tokens{"good": {}}, AuthCookie: "session"}, noBounds)
 	own := "http" + strings.TrimSuffix(strings.TrimPrefix(url, "ws"), "/ws")
-	if status, _ := knock(t, url, "", http.Header{"Cookie": {"session=good"}, "Origin": {own}}); status != 401 {
+	if status, _ := knock(t, url, http.Header{"Cookie": {"session=good"}, "Origin": {own}}); status != 401 {
 		t.Errorf("a cookie: %d", status)
 	}
-	if status, _ := knock(t, url, "?token=good", http.Header{"Origin": {own}}); status != 101 {
+	if status, _ := knock(t, url+"?token=good", http.Header{"Origin": {own}}); status != 101 {
 		t.Errorf("a query: %d", status)
 	}
 }
 
 // What the rules do not allow is a NACK 403, in the order of the requests.
 func TestRules(t *testing.T) {
-	testkit.CheckLeaks(t)
 	url, server, _ := start(t, Options{Auth: tokens{"t": {
 		User: "u1", Call: []string{"test.*"}, Publish: []string{"chat.[ab]"}, Subscribe: []string{"chat.*"},
 	}}}, noBounds)
@@ -106,8 +86,7 @@ func TestRules(t *testing.T) {
 	c.send(subFrame("1", "chat.a"), subFrame("2", "news"), unsubFrame("3", "news"), pubFrame("4", "chat.c", "x"),
 		pubFrame("5", "chat.a", "y"), callFrame("6", "shop.buy", time.Minute))
 	c.want("ack 1", "nack 2", "ack 3", "nack 4", "evnt 5", "ack 5", "nack 6")
-	c.send(callFrame("7", "test.echo", time.Minute))
-	c.want("ack 7", "res 7")
+	c.ask(callFrame("7", "test.echo", time.Minute), "ack 7", "res 7")
 	c.send(subFrame("8", "orders"))
 	if got := c.next(); got.code != 403 || got.message != "not allowed" {
 		t.Errorf("%+v", got)
@@ -119,7 +98,6 @@ func TestRules(t *testing.T) {
 
 // The channels of a token come without a SUB, and can be left.
 func TestChannelsOfTokens(t *testing.T) {
-	testkit.CheckLeaks(t)
 	url, server, _ := start(t, Options{MaxSubscriptions: 2, Auth: tokens{
 		"t": {User: "u1", Channels: []string{"user.1", "all"}}, "p": {Publish: []string{"*"}},
 		"many": {Channels: []string{"a", "b", "c"}},
@@ -128,18 +106,16 @@ func TestChannelsOfTokens(t *testing.T) {
 	testkit.Eventually(t, within, "subscriptions", func() bool { return server.Stats().Subscriptions == 2 })
 	publisher.send(pubFrame("1", "user.1", "x"))
 	c.want("evnt 1")
-	c.send(unsubFrame("2", "user.1"))
-	c.want("ack 2")
+	c.ask(unsubFrame("2", "user.1"), "ack 2")
 	publisher.send(pubFrame("3", "user.1", "x"), pubFrame("4", "all", "x"))
 	c.want("evnt 4")
-	if status, said := knock(t, url, "?token=many", nil); status != 401 || !strings.Contains(said, "channels") {
+	if status, said := knock(t, url+"?token=many", nil); status != 401 || !strings.Contains(said, "channels") {
 		t.Errorf("too many channels: %d %s", status, said)
 	}
 }
 
 // A socket that the broker cannot subscribe ends: it would miss events and not know.
 func TestChannelsThatFail(t *testing.T) {
-	testkit.CheckLeaks(t)
 	url, server, b := startScripted(t, Options{Auth: tokens{"t": {Channels: []string{"a"}}}})
 	c := dial(t, url+"?token=t")
 	b.await(t, "sub a")
@@ -182,14 +158,11 @@ func TestExpiryEndsASocket(t *testing.T) {
 			Auth: tokens{"t": {Expires: began.Add(90 * time.Second)}, "long": {}, "for good": {Expires: time.Unix(9_999_999_999, 0)}},
 		})
 		for token, lasts := range map[string]bool{"t": false, "long": true, "for+good": true} {
-			ws, response, err := dialer.Dial("ws://pipe/?token="+token, nil)
-			testkit.Must(t, err)
-			response.Body.Close()
-			t.Cleanup(func() { ws.Close() })
+			ws := open(t, dialer, "ws://pipe/?token="+token)
 			if lasts {
 				continue
 			}
-			_, _, err = ws.ReadMessage()
+			_, _, err := ws.ReadMessage()
 			if !websocket.IsCloseError(err, websocket.ClosePolicyViolation) {
 				t.Errorf("it has ended by %v", err)
 			}
@@ -204,63 +177,35 @@ func TestExpiryEndsASocket(t *testing.T) {
 	})
 }
 
-// A socket that sends more than it may is slowed down; nothing of it is lost.
+// A socket that sends more than it may is slowed down; nothing of it is lost. Pongs that
+// nobody asked for are held back, too.
 func TestRateOfMessages(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		server, dialer := servePipes(t, Options{Broker: newScripted(), MessagesPerSecond: 10})
-		ws, response, err := dialer.Dial("ws://pipe/", nil)
-		testkit.Must(t, err)
-		response.Body.Close()
-		defer ws.Close()
-		began := time.Now()
-		go func() {
-			for range 60 {
-				if err := ws.WriteMessage(websocket.TextMessage, []byte(unsubFrame("1", "a"))); err != nil {
-					t.Error(err)
+	for pongs, messages := range map[int]int{0: 60, 59: 1} {
+		synctest.Test(t, func(t *testing.T) {
+			server, dialer := servePipes(t, Options{Broker: newScripted(), MessagesPerSecond: 10})
+			ws, began := open(t, dialer, "ws://pipe/"), time.Now()
+			go func() {
+				for range pongs {
+					if err := ws.WriteControl(websocket.PongMessage, nil, time.Time{}); err != nil {
+						t.Error(err)
+					}
+				}
+				for range messages {
+					if err := ws.WriteMessage(websocket.TextMessage, []byte(unsubFrame("1", "a"))); err != nil {
+						t.Error(err)
+					}
+				}
+			}()
+			for range messages {
+				if _, _, err := ws.ReadMessage(); err != nil {
+					t.Fatal(err)
 				}
 			}
-		}()
-		for range 60 {
-			if _, _, err := ws.ReadMessage(); err != nil {
-				t.Fatal(err)
+			if took, slowed := time.Since(began), server.Stats().Slowed; took != 5*time.Second || slowed != 50 {
+				t.Errorf("%d pongs and %d messages took %v, %d were slowed down", pongs, messages, took, slowed)
 			}
-		}
-		if took := time.Since(began); took != 5*time.Second {
-			t.Errorf("60 messages took %v", took)
-		}
-		if n := server.Stats().Slowed; n != 50 {
-			t.Errorf("%d were slowed down", n)
-		}
-	})
-}
-
-// Pongs that nobody asked for are held back, too.
-func TestRateOfPongs(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		server, dialer := servePipes(t, Options{Broker: newScripted(), MessagesPerSecond: 10})
-		ws, response, err := dialer.Dial("ws://pipe/", nil)
-		testkit.Must(t, err)
-		response.Body.Close()
-		defer ws.Close()
-		began := time.Now()
-		for range 59 {
-			if err := ws.WriteControl(websocket.PongMessage, nil, time.Time{}); err != nil {
-				t.Error(err)
-			}
-		}
-		if err := ws.WriteMessage(websocket.TextMessage, []byte(unsubFrame("1", "a"))); err != nil {
-			t.Error(err)
-		}
-		if _, _, err := ws.ReadMessage(); err != nil {
-			t.Fatal(err)
-		}
-		if took := time.Since(began); took != 5*time.Second {
-			t.Errorf("59 pongs and a message took %v", took)
-		}
-		if n := server.Stats().Slowed; n != 50 {
-			t.Errorf("%d were slowed down", n)
-		}
-	})
+		})
+	}
 }
 
 // A further token renews a socket. What it does not allow any more ends, and the client
@@ -292,10 +237,8 @@ func TestFurtherTokens(t *testing.T) {
 			if len(all[tc.first].Channels) > 0 {
 				c.want(`{"type":"sub","channel":"b"}`)
 			}
-			c.send(`{"type":"sub","id":1,"channel":"a"}`)
-			c.want(`{"type":"ack","id":1}`)
-			c.send(`{"type":"auth","id":2,"token":"` + tc.second + `"}`)
-			c.want(tc.told)
+			c.ask(`{"type":"sub","id":1,"channel":"a"}`, `{"type":"ack","id":1}`)
+			c.ask(`{"type":"auth","id":2,"token":"`+tc.second+`"}`, tc.told)
 			if !strings.Contains(tc.told, "nack") {
 				if got := c.next(); !strings.HasPrefix(got, `{"type":"ack","id":2,"user":"u1","ttl":`) {
 					t.Errorf("got %s", got)

@@ -20,6 +20,7 @@ func TestMain(m *testing.M) { testkit.VerifyMain(m) }
 // start starts a server with a broker in memory, which the functions of tests serve.
 func start(t testing.TB, options Options, memory broker.MemoryOptions) (url string, server *Server, b *broker.Memory) {
 	t.Helper()
+	testkit.CheckLeaks(t)
 	b = broker.NewMemory(memory)
 	for uri, f := range broker.TestFunctions() {
 		b.Serve(uri, 4, f)

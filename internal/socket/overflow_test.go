@@ -104,13 +104,11 @@ func TestOutboxGivesBack(t *testing.T) {
 // One socket that does not read costs the others nothing: it loses events, they none;
 // and it has one goroutine more at most.
 func TestOneSlowReader(t *testing.T) {
-	testkit.CheckLeaks(t)
 	url, server, b := start(t, Options{QueueBytes: 64 << 10, BufferTotal: 4 << 20}, noBounds)
 	slow, quick := dial(t, url), dial(t, url)
 	slow.ws.NetConn().(*net.TCPConn).SetReadBuffer(4 << 10)
 	for _, c := range []*client{slow, quick} {
-		c.send(subFrame("1", "c"))
-		c.want("ack 1")
+		c.ask(subFrame("1", "c"), "ack 1")
 	}
 	before := runtime.NumGoroutine()
 	const events = 5000
@@ -133,19 +131,16 @@ func TestOneSlowReader(t *testing.T) {
 
 // Together, those who do not read take no more than the budget; who reads goes on.
 func TestManySlowReaders(t *testing.T) {
-	testkit.CheckLeaks(t)
 	const total = 8 << 20
 	url, server, b := start(t, Options{QueueBytes: 1 << 20, BufferTotal: total}, noBounds)
 	const sockets = 30
 	for i := range sockets {
 		c := dial(t, url)
 		c.ws.NetConn().(*net.TCPConn).SetReadBuffer(4 << 10)
-		c.send(subFrame("1", fmt.Sprint("c", i)))
-		c.want("ack 1")
+		c.ask(subFrame("1", fmt.Sprint("c", i)), "ack 1")
 	}
 	quick := dial(t, url)
-	quick.send(subFrame("1", "quick"))
-	quick.want("ack 1")
+	quick.ask(subFrame("1", "quick"), "ack 1")
 	args := []byte(`"` + strings.Repeat("x", 10_000) + `"`)
 	for round := range 1000 {
 		for i := range sockets {
@@ -167,8 +162,7 @@ func TestLongMessageSheds(t *testing.T) {
 	url, server, b := start(t, Options{QueueBytes: 1 << 20, BufferTotal: 1 << 20, WriteTimeout: time.Minute}, noBounds)
 	slow, c := dial(t, url), dial(t, url)
 	slow.ws.NetConn().(*net.TCPConn).SetReadBuffer(4 << 10)
-	slow.send(subFrame("1", "c"))
-	slow.want("ack 1")
+	slow.ask(subFrame("1", "c"), "ack 1")
 	args := []byte(`"` + strings.Repeat("x", 10_000) + `"`)
 	testkit.Eventually(t, within, "the budget to be used", func() bool {
 		for range 50 {
@@ -176,16 +170,20 @@ func TestLongMessageSheds(t *testing.T) {
 		}
 		return server.Stats().Dropped > 0
 	})
-	c.send(pubFrame("3", "other", strings.Repeat("y", 20_000)))
-	c.want("ack 3")
+	c.ask(pubFrame("3", "other", strings.Repeat("y", 20_000)), "ack 3")
 }
 
-// A message that finds no room, and no events to take it from, ends its socket.
+// A message that finds no room, and no events to take it from, ends its socket; in
+// juggler.1 with a word.
 func TestLongMessageWithoutRoom(t *testing.T) {
 	url, server, _ := start(t, Options{BufferTotal: 64 << 10}, noBounds)
-	long := pubFrame("1", "c", strings.Repeat("y", 200_000))
-	_ = dial(t, url).ws.WriteMessage(websocket.TextMessage, []byte(long)) // the socket may end meanwhile
+	long := strings.Repeat("y", 200_000)
+	old, c := dial(t, url), join(t, &websocket.Dialer{}, url)
+	_ = old.ws.WriteMessage(websocket.TextMessage, []byte(pubFrame("1", "c", long))) // the socket may end meanwhile
 	wantEnded(t, server, "memory", 1)
+	_ = c.ws.WriteMessage(websocket.TextMessage, []byte(`{"type":"pub","channel":"c","args":"`+long+`"}`))
+	c.wantEnd(websocket.CloseTryAgainLater)
+	wantEnded(t, server, "memory", 2)
 }
 
 // What others hold of the budget does not end who reads; who takes nothing for a while ends.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"net/http"
 	"strings"
 	"sync"
@@ -27,12 +28,24 @@ type client struct {
 
 func dial(t testing.TB, url string) *client {
 	t.Helper()
-	dialer := websocket.Dialer{Subprotocols: []string{Protocol}}
+	return &client{t, open(t, &websocket.Dialer{Subprotocols: []string{Protocol}}, url)}
+}
+
+// open opens a socket, which is closed at the end of the test.
+func open(t testing.TB, dialer *websocket.Dialer, url string) *websocket.Conn {
+	t.Helper()
 	ws, response, err := dialer.Dial(url, nil)
 	testkit.Must(t, err)
 	response.Body.Close()
 	t.Cleanup(func() { ws.Close() })
-	return &client{t, ws}
+	return ws
+}
+
+// ask sends a frame and holds what comes against words.
+func (c *client) ask(frame string, words ...string) {
+	c.t.Helper()
+	c.send(frame)
+	c.want(words...)
 }
 
 func (c *client) send(frames ...string) {
@@ -205,23 +218,26 @@ var errScripted = errors.New("as the script says")
 // startScripted starts a server on a scripted broker.
 func startScripted(t testing.TB, options Options) (url string, server *Server, b *scripted) {
 	t.Helper()
+	testkit.CheckLeaks(t)
 	b = newScripted()
 	options.Broker = b
 	url, server = serve(t, options)
 	return url, server, b
 }
 
-// status asks for a socket and returns the HTTP status.
-func status(t testing.TB, url string, header http.Header) int {
+// knock asks for a socket and returns the status and what was said.
+func knock(t testing.TB, url string, header http.Header) (status int, body string) {
 	t.Helper()
 	dialer := websocket.Dialer{Subprotocols: []string{Protocol}}
 	ws, response, err := dialer.Dial(url, header)
 	if err == nil {
 		t.Cleanup(func() { ws.Close() })
+		return response.StatusCode, ""
 	}
 	if response == nil {
 		t.Fatal(err)
 	}
-	response.Body.Close()
-	return response.StatusCode
+	defer response.Body.Close()
+	text, _ := io.ReadAll(response.Body)
+	return response.StatusCode, string(text)
 }

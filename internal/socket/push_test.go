@@ -18,14 +18,9 @@ import (
 
 // startPushed starts two servers at one broker, of which each knows tokens a, b and c:
 // their names are their users.
-func startPushed(t *testing.T) (first, second *Server, urls [2]string) {
+func startPushed(t *testing.T, databases ...int) (first, second *Server, urls [2]string) {
 	t.Helper()
-	return startDatabases(t, [2]int{})
-}
-
-// startDatabases is startPushed for servers of databases.
-func startDatabases(t *testing.T, databases [2]int) (first, second *Server, urls [2]string) {
-	t.Helper()
+	testkit.CheckLeaks(t)
 	knows := tokens{}
 	for _, user := range []string{"a", "b", "c"} {
 		knows[user] = &auth.Identity{User: user, Call: []string{"*"}, Publish: []string{"*"}, Subscribe: []string{"*"}}
@@ -33,7 +28,11 @@ func startDatabases(t *testing.T, databases [2]int) (first, second *Server, urls
 	both := &shared{Memory: broker.NewMemory(broker.MemoryOptions{})}
 	var servers [2]*Server
 	for i := range servers {
-		urls[i], servers[i] = serve(t, Options{Auth: knows, Broker: both, Database: databases[i]})
+		options := Options{Auth: knows, Broker: both}
+		if databases != nil {
+			options.Database = databases[i]
+		}
+		urls[i], servers[i] = serve(t, options)
 		testkit.Must(t, servers[i].TakeCommands(t.Context()))
 	}
 	return servers[0], servers[1], urls
@@ -66,7 +65,6 @@ func mustCommand(t *testing.T, s *Server, c Command) {
 
 // What everyone hears does not come to a socket that has to show its token first.
 func TestEveryoneHasShownATokenFirst(t *testing.T) {
-	testkit.CheckLeaks(t)
 	first, _, urls := startPushed(t)
 	stranger, known := join(t, &websocket.Dialer{}, urls[1]), dial(t, urls[1]+"?token=b")
 	known.send(subFrame("1", "news")) // it is there when that is acknowledged
@@ -87,13 +85,11 @@ func TestEveryoneHasShownATokenFirst(t *testing.T) {
 
 // Commands come to all sockets of a user, on all servers, and to no other.
 func TestCommandsByUser(t *testing.T) {
-	testkit.CheckLeaks(t)
 	first, _, urls := startPushed(t)
 	here, there := dial(t, urls[0]+"?token=a"), dial(t, urls[1]+"?token=a")
 	other := dial(t, urls[1]+"?token=b")
 	for _, c := range []*client{here, there, other} {
-		c.send(subFrame("1", "news"))
-		c.want("ack 1")
+		c.ask(subFrame("1", "news"), "ack 1")
 	}
 	mustCommand(t, first, Command{Action: Broadcast, User: "a", Channel: "notice", Args: json.RawMessage(`{"n":1}`)})
 	for _, c := range []*client{here, there} {
@@ -119,18 +115,15 @@ func TestCommandsByUser(t *testing.T) {
 	mustCommand(t, first, Command{Action: Disconnect, User: "a", Reason: "gone"})
 	here.wantClosed(closePush)
 	there.wantClosed(closePush)
-	other.send(pubFrame("3", "x", "y"))
-	other.want("ack 3")
+	other.ask(pubFrame("3", "x", "y"), "ack 3")
 	testkit.Eventually(t, within, "the ends to be counted", func() bool { return first.Stats().Ended["push"] == 1 })
 }
 
 // A socket is found by its id until it ends; one that has none of the names never.
 func TestCommandsByConnection(t *testing.T) {
-	testkit.CheckLeaks(t)
 	first, second, urls := startPushed(t)
 	one, two := dial(t, urls[0]+"?token=a"), dial(t, urls[0]+"?token=a")
-	one.send(subFrame("1", "c"))
-	one.want("ack 1")
+	one.ask(subFrame("1", "c"), "ack 1")
 	var ids []string
 	testkit.Eventually(t, within, "both to be in the directory", func() bool {
 		first.directory.mu.Lock()
@@ -163,12 +156,10 @@ func TestCommandsByConnection(t *testing.T) {
 
 // Commands stay within the servers of their database; events are those of all.
 func TestCommandsOfADatabase(t *testing.T) {
-	testkit.CheckLeaks(t)
-	for _, databases := range [][2]int{{0, 1}, {1, 0}, {1, 2}} {
-		first, second, urls := startDatabases(t, databases)
+	for _, databases := range [][]int{{0, 1}, {1, 0}, {1, 2}} {
+		first, second, urls := startPushed(t, databases...)
 		c := dial(t, urls[1]+"?token=a")
-		c.send(subFrame("1", "news"))
-		c.want("ack 1")
+		c.ask(subFrame("1", "news"), "ack 1")
 		mustCommand(t, first, Command{Action: Broadcast, Everyone: true, Channel: "notice"})
 		mustCommand(t, first, Command{Action: Disconnect, User: "a"})
 		if _, err := first.Publish(t.Context(), "news", json.RawMessage("1")); err != nil {
@@ -187,7 +178,6 @@ func TestCommandsOfADatabase(t *testing.T) {
 // What servers tell each other is for no client, whatever it subscribes to, and no client
 // can say it.
 func TestOwnChannels(t *testing.T) {
-	testkit.CheckLeaks(t)
 	first, _, urls := startPushed(t)
 	c := dial(t, urls[0]+"?token=a")
 	for i, pattern := range []string{"*", "juggler*", "juggler.1:push", "[j]uggler.1:*"} {
@@ -218,23 +208,14 @@ func TestOwnChannels(t *testing.T) {
 
 // A client of juggler.1 is told of what is taken from it, and by what code it ends.
 func TestCommandsAreTold(t *testing.T) {
-	testkit.CheckLeaks(t)
 	first, _, urls := startPushed(t)
 	c := join(t, new(websocket.Dialer), urls[0]+"?token=a")
 	c.send(`{"type":"sub","id":1,"channel":"news"}`, `{"type":"sub","id":2,"pattern":"n*"}`)
-	for _, want := range []string{`{"type":"ack","id":1}`, `{"type":"ack","id":2}`} {
-		if got := c.next(); got != want {
-			t.Fatalf("got %s", got)
-		}
-	}
+	c.want(`{"type":"ack","id":1}`, `{"type":"ack","id":2}`)
 	longest := strings.Repeat("x", 123)
 	mustCommand(t, first, Command{Action: Unsubscribe, User: "a", Channel: "n*", Pattern: true})
 	mustCommand(t, first, Command{Action: Unsubscribe, User: "a", Channel: "news"})
 	mustCommand(t, first, Command{Action: Unsubscribe, User: "a", Channel: "news"}) // changes nothing
 	mustCommand(t, first, Command{Action: Disconnect, User: "a", Reason: longest})
-	for _, want := range []string{`{"type":"unsb","pattern":"n*"}`, `{"type":"unsb","channel":"news"}`, "websocket: close 4403: " + longest} {
-		if got := c.next(); got != want {
-			t.Fatalf("got %s, want %s", got, want)
-		}
-	}
+	c.want(`{"type":"unsb","pattern":"n*"}`, `{"type":"unsb","channel":"news"}`, "websocket: close 4403: "+longest)
 }

@@ -7,14 +7,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gorilla/websocket"
-
 	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // Calls that wait count, whoever serves them; who has most is refused, and others are not.
 func TestWaitingCallsCount(t *testing.T) {
-	testkit.CheckLeaks(t)
 	url, server, _ := start(t, Options{BufferTotal: 8 << 20}, noBounds)
 	bad, good := dial(t, url), dial(t, url)
 	for range 20 {
@@ -40,10 +37,7 @@ func TestPlainRequestsAreNoHandshakes(t *testing.T) {
 			t.Fatalf("a plain request: %d", response.StatusCode)
 		}
 	}
-	ws, response, err := (&websocket.Dialer{Subprotocols: []string{Protocol}}).Dial(url, nil)
-	testkit.Must(t, err)
-	response.Body.Close()
-	ws.Close()
+	dial(t, url)
 }
 
 // One source has seven eighths of the sockets at most.
