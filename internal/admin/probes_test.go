@@ -98,10 +98,6 @@ func TestProbeAnswers(t *testing.T) {
 			}
 		}
 	}
-}
-
-func TestOtherPathsAreNotFound(t *testing.T) {
-	address := startProbes(t, &fakeHealth{}).Addr().String()
 	for _, path := range []string{"/", "/startup/", "//startup", "/metrics", "/healthz"} {
 		if got := exchange(t, address, "GET "+path); !strings.HasPrefix(got, "HTTP/1.1 404 Not Found\n") ||
 			!strings.HasSuffix(got, "\n404 page not found\n") {
@@ -189,3 +185,6 @@ func (l tellingListener) Accept() (net.Conn, error) {
 	}
 	return conn, err
 }
+
+// No test leaves a goroutine or a listener behind.
+func TestMain(m *testing.M) { testkit.VerifyMain(m) }

@@ -80,9 +80,17 @@ func TestOtherBucketsAfterARelease(t *testing.T) {
 	a, b := s.Join("worker-1"), s.Join("worker-2")
 	read(t, a, histogramPage("0.1", "0.5", "1"))
 	read(t, b, histogramPage("0.1", "0.5", "1"))
+	wantConflicts := func(want int) {
+		t.Helper()
+		if n := s.Stats().Conflicts.Bounds; int(n) != want {
+			t.Errorf("%d conflicts of bounds, want %d", n, want)
+		}
+	}
+	wantConflicts(0)
 	a.Leave()
 	read(t, s.Join("worker-1"), histogramPage("0.05", "0.25", "2.5"))
 	expect(t, s, "h_bucket{le=\"+Inf\"} 120\nh_sum 15\nh_count 120\n")
+	wantConflicts(1)
 	b.Leave()
 	c := s.Join("worker-2")
 	read(t, c, histogramPage("0.05", "0.25", "2.5"))

@@ -59,8 +59,9 @@ func (c *counted) merged() string {
 	return b.String()
 }
 
-// Processes count, end, come and begin again at zero, at random: the page is the
-// arithmetic sum of all that they have shown (D31).
+// What was counted stays counted (D33): processes count, end, come and begin again at zero,
+// at random, and the page is the arithmetic sum of all that they have shown (D31). What one
+// shows that has left counts for nothing.
 func TestSumsAtRandom(t *testing.T) {
 	type lived struct {
 		process *Process
@@ -81,6 +82,10 @@ func TestSumsAtRandom(t *testing.T) {
 				i := r.IntN(len(live))
 				all.add(live[i].counted)
 				live[i].process.Leave()
+				if r.IntN(2) == 0 {
+					live[i].count(r)
+					show(live[i])
+				}
 				live = slices.Delete(live, i, i+1)
 			case n == 2:
 				m := live[r.IntN(len(live))]

@@ -47,48 +47,6 @@ func expect(t testing.TB, s *Store, want string) {
 	}
 }
 
-// What was counted stays counted: when a process begins again at zero, ends, or another
-// one comes (D33).
-func TestCountersNeverFall(t *testing.T) {
-	s := NewStore(Options{})
-	a, b := s.Join("worker-1"), s.Join("worker-2")
-	const page = "# TYPE c_total counter\nc_total{x=\"1\"} "
-	read(t, a, page+"5\n")
-	read(t, b, page+"7\n")
-	expect(t, s, "c_total{x=\"1\"} 12\n")
-	read(t, a, page+"2\n")
-	expect(t, s, "c_total{x=\"1\"} 14\n")
-	a.Leave()
-	expect(t, s, "c_total{x=\"1\"} 14\n")
-	read(t, b, "# TYPE c_total counter\n")
-	expect(t, s, "c_total{x=\"1\"} 14\n")
-	read(t, s.Join("worker-1"), page+"1\n")
-	expect(t, s, "c_total{x=\"1\"} 15\n")
-	b.Leave()
-	read(t, a, page+"100\n")
-	expect(t, s, "c_total{x=\"1\"} 15\n")
-}
-
-func TestHistogramsAddUp(t *testing.T) {
-	s := NewStore(Options{})
-	a, b := s.Join("worker-1"), s.Join("worker-2")
-	read(t, a, "# TYPE h histogram\nh_bucket{le=\"1\"} 2\nh_bucket{le=\"5\"} 3\nh_bucket{le=\"+Inf\"} 5\nh_sum 20\nh_count 5\n")
-	read(t, b, "# TYPE h histogram\nh_bucket{le=\"1\"} 1\nh_bucket{le=\"5\"} 4\nh_bucket{le=\"+Inf\"} 5\nh_sum 10\nh_count 5\n")
-	expect(t, s, "h_bucket{le=\"1\"} 3\nh_bucket{le=\"5\"} 7\nh_bucket{le=\"+Inf\"} 10\nh_sum 30\nh_count 10\n")
-	read(t, a, "# TYPE h histogram\nh_bucket{le=\"1\"} 1\nh_bucket{le=\"5\"} 1\nh_bucket{le=\"+Inf\"} 1\nh_sum 0.5\nh_count 1\n")
-	expect(t, s, "h_bucket{le=\"1\"} 4\nh_bucket{le=\"5\"} 8\nh_bucket{le=\"+Inf\"} 11\nh_sum 30.5\nh_count 11\n")
-	b.Leave()
-	expect(t, s, "h_bucket{le=\"1\"} 4\nh_bucket{le=\"5\"} 8\nh_bucket{le=\"+Inf\"} 11\nh_sum 30.5\nh_count 11\n")
-	if n := s.Stats().Conflicts.Bounds; n != 0 {
-		t.Errorf("%d conflicts of bounds", n)
-	}
-	read(t, s.Join("worker-3"), "# TYPE h histogram\nh_bucket{le=\"5\"} 1\nh_bucket{le=\"7\"} 1\nh_bucket{le=\"+Inf\"} 1\nh_sum 2\nh_count 1\n")
-	expect(t, s, "h_bucket{le=\"5\"} 9\nh_bucket{le=\"+Inf\"} 12\nh_sum 32.5\nh_count 12\n")
-	if n := s.Stats().Conflicts.Bounds; n != 1 {
-		t.Errorf("%d conflicts of bounds", n)
-	}
-}
-
 func TestGaugePolicies(t *testing.T) {
 	s := NewStore(Options{Rules: []Rule{{"mx", Max}, {"mn", Min}, {"av*", Avg}, {"la", Last}, {"ea", Each}}})
 	for i, v := range []string{"1", "6", "2"} {
