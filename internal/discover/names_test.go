@@ -50,7 +50,7 @@ func TestRosterFollowsAName(t *testing.T) {
 	s.say("A w.", 10*time.Millisecond, "127.0.0.1")
 	name := "dns:w:" + port
 	r, b := startNamed(t, s, name, one)
-	b.await(t, one, "up at tcp "+one)
+	b.awaitUp(t, one)
 	s.say("A w.", 10*time.Millisecond, "127.0.0.1", "127.0.0.2")
 	testkit.Eventually(t, 20*time.Second, "the second address", func() bool { return len(r.Endpoints()) == 2 })
 	if got := r.Endpoints(); !slices.Equal(got[0].From, []string{name, one}) || !slices.Equal(got[1].From, []string{name}) {
@@ -79,7 +79,7 @@ func TestRosterObeysPriority(t *testing.T) {
 		extra:    map[string][]netip.Addr{"h.": {netip.MustParseAddr("127.0.0.1")}},
 	}, nil)
 	r, b := startNamed(t, s, "srv:w")
-	b.await(t, low, "up at tcp "+low)
+	b.awaitUp(t, low)
 	state := func(name string, want State) {
 		t.Helper()
 		testkit.Eventually(t, 20*time.Second, name+" is "+want.String(), func() bool {
@@ -89,24 +89,23 @@ func TestRosterObeysPriority(t *testing.T) {
 	state(high, Standby)
 	b.wantTold(t, high, "add")
 	first.say(false)
-	b.await(t, high, "up at tcp "+high)
+	b.awaitUp(t, high)
 	state(low, NotServing)
 	first.say(true)
-	b.await(t, low, "up at tcp "+low)
+	b.awaitUp(t, low)
 	b.await(t, high, "down")
 	testkit.Must(t, r.SetDrained(low, true))
-	b.await(t, high, "up at tcp "+high)
+	b.awaitUp(t, high)
 }
 
 // An endpoint that fails has its names looked up at once.
 func TestRosterLooksWhenOneFails(t *testing.T) {
 	server := listen(t, "tcp", "127.0.0.1:0")
-	address := server.Addr().String()
-	s := newScript()
+	address, s := server.Addr().String(), newScript()
 	s.say("A w.", time.Hour, "127.0.0.1")
 	s.say("AAAA w.", time.Hour)
 	_, b := startNamed(t, s, "dns:w:"+strconv.Itoa(int(portOf(t, server))))
-	b.await(t, address, "up at tcp "+address)
+	b.awaitUp(t, address)
 	if n := s.rounds("A w."); n != 1 {
 		t.Errorf("%d lookups before", n)
 	}

@@ -42,26 +42,31 @@ func askFor(t *testing.T, n *nameservers, kind dnsmessage.Type, name string) (re
 	return n.ask(ctx, question{name, kind})
 }
 
+// Addresses are found behind aliases, and of both families, but for those that are nobody's
+// or of another name.
 func TestAskFindsAddresses(t *testing.T) {
-	server := nameserver.Start(t, func(answer *dns.Msg, _ string) {
-		nameserver.Add(answer,
-			"W.Example. 60 IN CNAME real.example.", "real.example. 20 IN CNAME pods.example.",
-			"pods.example. 30 IN A 10.0.0.1", "pods.example. 30 IN A 10.0.0.2",
-			"pods.example. 5 IN A 0.0.0.0", "pods.example. 5 IN A 224.0.0.1", "other.example. 5 IN A 10.0.0.9")
-	})
-	got, err := askFor(t, resolverOf(t, "", server.Addr), dnsmessage.TypeA, "w.example.")
-	if err != nil || !slices.Equal(texts(got.addresses), []string{"10.0.0.1", "10.0.0.2"}) || got.ttl != 20*time.Second {
-		t.Errorf("%+v, %v", got, err)
-	}
-}
-
-func TestAskFindsIPv6(t *testing.T) {
-	server := nameserver.Start(t, func(answer *dns.Msg, _ string) {
-		nameserver.Add(answer, "w. 9 IN AAAA fd00::1", "w. 9 IN AAAA ::", "w. 9 IN AAAA fe80::1", "w. 9 IN AAAA ::ffff:10.0.0.1")
-	})
-	got, err := askFor(t, resolverOf(t, "", server.Addr), dnsmessage.TypeAAAA, "w.")
-	if err != nil || !slices.Equal(texts(got.addresses), []string{"fd00::1", "10.0.0.1"}) {
-		t.Errorf("%+v, %v", got, err)
+	for kind, tc := range map[dnsmessage.Type]struct {
+		records, want []string
+		ttl           time.Duration
+	}{
+		dnsmessage.TypeA: {
+			[]string{
+				"W.Example. 60 IN CNAME real.example.", "real.example. 20 IN CNAME pods.example.",
+				"pods.example. 30 IN A 10.0.0.1", "pods.example. 30 IN A 10.0.0.2",
+				"pods.example. 5 IN A 0.0.0.0", "pods.example. 5 IN A 224.0.0.1", "other.example. 5 IN A 10.0.0.9",
+			},
+			[]string{"10.0.0.1", "10.0.0.2"}, 20 * time.Second,
+		},
+		dnsmessage.TypeAAAA: {
+			[]string{"w.example. 9 IN AAAA fd00::1", "w.example. 9 IN AAAA ::", "w.example. 9 IN AAAA fe80::1", "w.example. 9 IN AAAA ::ffff:10.0.0.1"},
+			[]string{"fd00::1", "10.0.0.1"}, 9 * time.Second,
+		},
+	} {
+		server := nameserver.Start(t, func(answer *dns.Msg, _ string) { nameserver.Add(answer, tc.records...) })
+		got, err := askFor(t, resolverOf(t, "", server.Addr), kind, "w.example.")
+		if err != nil || !slices.Equal(texts(got.addresses), tc.want) || got.ttl != tc.ttl {
+			t.Errorf("%+v, %v", got, err)
+		}
 	}
 }
 

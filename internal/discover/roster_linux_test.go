@@ -14,10 +14,7 @@ import (
 // R6: an address whose connection has ended and that does not answer any more
 // is out at once, not after the patience for one that never did, which is a minute here.
 func TestVanishedAddressIsDownSoon(t *testing.T) {
-	server := listen(t, "tcp", "127.0.0.1:0")
-	address := server.Addr().String()
-	_, b := start(t, address)
-	b.await(t, address, "up at tcp "+address)
+	server, address, _, b := startUp(t, asUsual)
 
 	// With its queue full and nobody who takes from it the kernel drops further
 	// SYNs.

@@ -43,11 +43,7 @@ func (b *board) Cut(name string)               { b.note(name, "cut") }
 func (b *board) Remove(name string)            { b.note(name, "remove") }
 
 func (b *board) Suspect(name string, suspect bool) {
-	if suspect {
-		b.note(name, "suspect")
-	} else {
-		b.note(name, "trusted")
-	}
+	b.note(name, map[bool]string{true: "suspect", false: "trusted"}[suspect])
 }
 
 func (b *board) Activity(name string) Work {
@@ -76,6 +72,11 @@ func (b *board) await(t *testing.T, name, want string) {
 		told := b.told(name)
 		return len(told) > 0 && told[len(told)-1] == want
 	})
+}
+
+func (b *board) awaitUp(t *testing.T, address string) {
+	t.Helper()
+	b.await(t, address, "up at tcp "+address)
 }
 
 // wantTold holds all that was said about an endpoint.
@@ -188,22 +189,34 @@ func newRoster(t *testing.T, o Options) *Roster {
 	return r
 }
 
-func start(t *testing.T, upstreams ...string) (*Roster, *board) {
+// start starts a roster whose options are edited.
+func start(t *testing.T, edit func(*Options), upstreams ...string) (*Roster, *board) {
 	t.Helper()
 	b := newBoard()
-	r := newRoster(t, testOptions(b, upstreams...))
+	o := testOptions(b, upstreams...)
+	edit(&o)
+	r := newRoster(t, o)
 	r.Start()
 	return r, b
+}
+
+func asUsual(*Options) {}
+
+// startUp starts a roster of one endpoint and waits until that is up.
+func startUp(t *testing.T, edit func(*Options)) (server *endpoint, address string, r *Roster, b *board) {
+	t.Helper()
+	server = listen(t, "tcp", "127.0.0.1:0")
+	address = server.Addr().String()
+	r, b = start(t, edit, address)
+	b.awaitUp(t, address)
+	return server, address, r, b
 }
 
 // An endpoint is up while it can be reached, down when it cannot, and up again
 // when it is back; nothing is left after Stop.
 func TestRosterFollowsAnEndpoint(t *testing.T) {
 	testkit.CheckLeaks(t)
-	first := listen(t, "tcp", "127.0.0.1:0")
-	address := first.Addr().String()
-	r, b := start(t, address)
-	b.await(t, address, "up at tcp "+address)
+	first, address, r, b := startUp(t, asUsual)
 	if !r.EverReached() {
 		t.Error("EverReached is false")
 	}
@@ -213,17 +226,14 @@ func TestRosterFollowsAnEndpoint(t *testing.T) {
 		t.Errorf("status %+v", got)
 	}
 	listen(t, "tcp", address)
-	b.await(t, address, "up at tcp "+address)
+	b.awaitUp(t, address)
 	r.Stop()
 	b.wantTold(t, address, "add", "up at tcp "+address, "down", "up at tcp "+address)
 }
 
 // A server that ends silent connections and takes new ones stays up.
 func TestRosterForgivesADroppedConnection(t *testing.T) {
-	server := listen(t, "tcp", "127.0.0.1:0")
-	address := server.Addr().String()
-	_, b := start(t, address)
-	b.await(t, address, "up at tcp "+address)
+	server, address, _, b := startUp(t, asUsual)
 	for range 3 {
 		testkit.Eventually(t, 30*time.Second, "a held connection", func() bool { return server.held() > 0 })
 		server.drop()
@@ -241,7 +251,7 @@ func TestRosterWatchesEachAddress(t *testing.T) {
 	gone.stop()
 	path := filepath.Join(t.TempDir(), "s")
 	listen(t, "unix", path)
-	_, b := start(t, nobody, "unix:"+path, nobody) // twice is once
+	_, b := start(t, asUsual, nobody, "unix:"+path, nobody) // twice is once
 	b.await(t, "unix:"+path, "up at unix "+path)
 	b.await(t, nobody, "add")
 	b.wantTold(t, nobody, "add")
@@ -252,12 +262,12 @@ func TestRosterHearsHealth(t *testing.T) {
 	server := listen(t, "tcp", "127.0.0.1:0")
 	server.say(false)
 	address := server.Addr().String()
-	r, b := start(t, address)
+	r, b := start(t, asUsual, address)
 	testkit.Eventually(t, 20*time.Second, "a first answer", func() bool { return r.Endpoints()[0].State == NotServing })
 	b.wantTold(t, address, "add")
 	for range 2 {
 		server.say(true)
-		b.await(t, address, "up at tcp "+address)
+		b.awaitUp(t, address)
 		server.say(false)
 		b.await(t, address, "down")
 	}
@@ -270,26 +280,19 @@ func TestRosterHearsSilence(t *testing.T) {
 	testkit.Must(t, err)
 	defer silent.Close()
 	address := silent.Addr().String()
-	b := newBoard()
-	o := testOptions(b, address)
-	o.HealthTimeout = 100 * time.Millisecond
-	r := newRoster(t, o)
-	r.Start()
+	r, b := start(t, func(o *Options) { o.HealthTimeout = 100 * time.Millisecond }, address)
 	testkit.Eventually(t, 20*time.Second, "the end of the patience", func() bool { return r.Endpoints()[0].State == Unreachable })
 	b.wantTold(t, address, "add")
 }
 
 // An operator's word takes an endpoint out and brings it back.
 func TestRosterHold(t *testing.T) {
-	server := listen(t, "tcp", "127.0.0.1:0")
-	address := server.Addr().String()
-	r, b := start(t, address)
-	b.await(t, address, "up at tcp "+address)
+	_, address, r, b := startUp(t, asUsual)
 	testkit.Must(t, r.SetDrained(address, true))
 	b.await(t, address, "down")
 	testkit.Eventually(t, 30*time.Second, "the state", func() bool { return r.Endpoints()[0].State == Drained })
 	testkit.Must(t, r.SetDrained(address, false))
-	b.await(t, address, "up at tcp "+address)
+	b.awaitUp(t, address)
 	if err := r.SetDrained("10.0.0.1:1", true); err == nil || !strings.Contains(err.Error(), "10.0.0.1:1") {
 		t.Errorf("a name that nobody knows: %v", err)
 	}
@@ -302,22 +305,22 @@ func TestRosterReplace(t *testing.T) {
 	for range 3 {
 		names = append(names, listen(t, "tcp", "127.0.0.1:0").Addr().String())
 	}
-	r, b := start(t, names[0], names[1])
+	r, b := start(t, asUsual, names[0], names[1])
 	for _, name := range names[:2] {
-		b.await(t, name, "up at tcp "+name)
+		b.awaitUp(t, name)
 	}
 	b.setWork(names[0], Work{InFlight: 1})
 	if err := r.Replace([]string{"dns:"}); err == nil {
 		t.Error("nonsense was taken")
 	}
 	testkit.Must(t, r.Replace(names[1:]))
-	b.await(t, names[2], "up at tcp "+names[2])
+	b.awaitUp(t, names[2])
 	b.await(t, names[0], "down")
 	if got := r.Endpoints(); len(got) != 3 {
 		t.Errorf("while a call runs: %+v", got)
 	}
 	testkit.Must(t, r.Replace(names))
-	b.await(t, names[0], "up at tcp "+names[0])
+	b.awaitUp(t, names[0])
 	testkit.Must(t, r.Replace(names[1:]))
 	b.await(t, names[0], "down")
 	b.setWork(names[0], Work{})
@@ -325,21 +328,19 @@ func TestRosterReplace(t *testing.T) {
 	testkit.Eventually(t, 30*time.Second, "its end", func() bool { return len(r.Endpoints()) == 2 })
 	b.wantTold(t, names[1], "add", "up at tcp "+names[1])
 	testkit.Must(t, r.Replace(names))
-	b.await(t, names[0], "up at tcp "+names[0])
+	b.awaitUp(t, names[0])
 }
 
-// What has not ended after the drain timeout is cut.
-func TestRosterCuts(t *testing.T) {
-	server := listen(t, "tcp", "127.0.0.1:0")
-	address := server.Addr().String()
-	b := newBoard()
-	o := testOptions(b, address)
-	o.DrainTimeout = 20 * time.Millisecond
-	r := newRoster(t, o)
-	r.Start()
-	b.await(t, address, "up at tcp "+address)
+// What has not ended after the drain timeout is cut. Other times hold for endpoints that
+// are watched already, and for those that drain.
+func TestRosterTakesOtherTimes(t *testing.T) {
+	server, address, r, b := startUp(t, func(o *Options) { o.HealthInterval, o.DrainTimeout = time.Hour, time.Hour })
+	server.say(false) // and nobody asks
+	r.Configure(Times{DrainTimeout: time.Hour, HealthInterval: 20 * time.Millisecond, HealthTimeout: time.Minute})
+	b.await(t, address, "down")
 	b.setWork(address, Work{InFlight: 1})
 	testkit.Must(t, r.Replace(nil))
+	r.Configure(Times{DrainTimeout: time.Millisecond, HealthInterval: time.Hour, HealthTimeout: time.Hour})
 	b.await(t, address, "remove")
 	b.wantTold(t, address, "add", "up at tcp "+address, "down", "cut", "remove")
 }
@@ -359,3 +360,6 @@ func TestRosterStops(t *testing.T) {
 		t.Error("Replace after Stop")
 	}
 }
+
+// No test leaves a goroutine or a listener behind.
+func TestMain(m *testing.M) { testkit.VerifyMain(m) }

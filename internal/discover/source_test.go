@@ -47,23 +47,19 @@ func watchName(t *testing.T, s *script, least, most time.Duration) *watched {
 	return w
 }
 
-// after lets time pass and returns what the name stands for then, and how often
-// it has been looked up.
-func (w *watched) after(d time.Duration) ([]string, int) {
+// want lets time pass and holds what the name stands for then, and how often it has been
+// looked up; -1 is any number.
+func (w *watched) want(t *testing.T, what string, d time.Duration, rounds int, targets ...string) {
+	t.Helper()
 	<-time.After(d)
 	synctest.Wait()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if len(w.got) == 0 {
-		return nil, w.script.rounds("A w.")
+	var got []string
+	if len(w.got) > 0 {
+		got = w.got[len(w.got)-1]
 	}
-	return w.got[len(w.got)-1], w.script.rounds("A w.")
-}
-
-func (w *watched) want(t *testing.T, what string, d time.Duration, rounds int, targets ...string) {
-	t.Helper()
-	got, looked := w.after(d)
-	if !slices.Equal(got, targets) || looked != rounds {
+	if looked := w.script.rounds("A w."); !slices.Equal(got, targets) || rounds >= 0 && looked != rounds {
 		t.Errorf("%s: %q after %d lookups, want %q after %d", what, got, looked, targets, rounds)
 	}
 }
@@ -131,10 +127,7 @@ func TestSourceKeepsWhatItKnew(t *testing.T) {
 		w.want(t, "after a day, every 30 s", 24*time.Hour, 6+1+2880-1, "10.0.0.1:1")
 		s.say("A w.", 5*time.Second, "10.0.0.2")
 		s.say("AAAA w.", time.Hour)
-		w.after(30 * time.Second)
-		if got, _ := w.after(0); !slices.Equal(got, []string{"10.0.0.2:1"}) {
-			t.Errorf("afterwards: %q", got)
-		}
+		w.want(t, "afterwards", 30*time.Second, -1, "10.0.0.2:1")
 		told := w.lookups()
 		if told.Name != "dns:w:1" || told.Addresses != 1 || told.Results["failed"] < 2880 || told.Results["answered"] < 2 || told.Results["empty"] != 0 {
 			t.Errorf("%+v", told)
@@ -153,11 +146,9 @@ func TestSourceObeysTTLOfAPart(t *testing.T) {
 		s.say("A w.", 5*time.Second, "10.0.0.1")
 		s.fail("AAAA w.")
 		w := watchName(t, s, time.Second, time.Hour)
-		w.after(time.Hour)
+		w.want(t, "all the time", time.Hour, -1, "10.0.0.1:1")
 		s.say("A w.", 5*time.Second, "10.0.0.2")
-		if got, _ := w.after(6 * time.Second); !slices.Equal(got, []string{"10.0.0.2:1"}) {
-			t.Errorf("got %q", got)
-		}
+		w.want(t, "in time", 6*time.Second, -1, "10.0.0.2:1")
 		if n := strings.Count(w.log.String(), "\n"); n != 1 {
 			t.Errorf("%d lines:\n%s", n, w.log)
 		}
@@ -174,23 +165,17 @@ func TestSourceForgivesEmptiness(t *testing.T) {
 		w := watchName(t, s, time.Second, time.Minute)
 		for range 2 {
 			s.say("A w.", time.Second)
-			if got, _ := w.after(59 * time.Second); !slices.Equal(got, []string{"10.0.0.1:1"}) {
-				t.Errorf("for a time: %q", got)
-			}
+			w.want(t, "for a time", 59*time.Second, -1, "10.0.0.1:1")
 			s.say("A w.", time.Second, "10.0.0.1")
-			w.after(5 * time.Second)
+			w.want(t, "again", 5*time.Second, -1, "10.0.0.1:1")
 		}
 		s.say("A w.", time.Second)
-		if got, _ := w.after(62 * time.Second); len(got) != 0 {
-			t.Errorf("in the end: %q", got)
-		}
+		w.want(t, "in the end", 62*time.Second, -1)
 		if n := strings.Count(w.log.String(), "name has no addresses"); n != 3 {
 			t.Errorf("%d times without addresses:\n%s", n, w.log)
 		}
 		s.say("A w.", time.Second, "10.0.0.2")
-		if got, _ := w.after(2 * time.Second); !slices.Equal(got, []string{"10.0.0.2:1"}) {
-			t.Errorf("after the end: %q", got)
-		}
+		w.want(t, "after the end", 2*time.Second, -1, "10.0.0.2:1")
 	})
 }
 

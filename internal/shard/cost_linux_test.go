@@ -40,35 +40,32 @@ func TestShare(t *testing.T) {
 // Where those who wait in turn have more than fits into one, what others are answered
 // leaves before they are read.
 func TestAnswersLeaveBeforeThoseWhoWait(t *testing.T) {
-	for _, tr := range transports[:2] {
-		t.Run(tr.name, func(t *testing.T) {
-			testkit.CheckLeaks(t)
-			h := newHost(t)
-			good, first := h.caller(t, tr)
-			busy, second := h.caller(t, tr)
-			var asked []string
-			left := -1
-			h.do(func() {
-				h.asked = func(path string) {
-					if asked = append(asked, path); path == "/give/2" {
-						left = len(good.Conn.Output())
-					}
+	over(t, transports[:2], func(h *host, tr transport) {
+		t := h.t
+		good, first := h.caller(t, tr)
+		busy, second := h.caller(t, tr)
+		var asked []string
+		left := -1
+		h.do(func() {
+			h.asked = func(path string) {
+				if asked = append(asked, path); path == "/give/2" {
+					left = len(good.Conn.Output())
 				}
-				good.driver.(*socket).cost = readCost{asked: h.now}
-				busy.driver.(*socket).cost = newReadCost(h.now)
-				h.poller.left = 0
-				request(second, 1, testkit.End, "/give/2")
-				request(first, 1, testkit.End, "/give/1")
-			})
-			for _, p := range []*testkit.Peer{first, second} {
-				p.WantHeaders(1, testkit.NoEnd)
-				p.WantData(1, testkit.NoEnd)
 			}
-			h.do(func() {
-				if left != 0 || len(asked) != 2 || asked[0] != "/give/1" {
-					t.Errorf("asked %q; %d bytes of the first answer waited", asked, left)
-				}
-			})
+			good.driver.(*socket).cost = readCost{asked: h.now}
+			busy.driver.(*socket).cost = newReadCost(h.now)
+			h.poller.left = 0
+			request(second, 1, testkit.End, "/give/2")
+			request(first, 1, testkit.End, "/give/1")
 		})
-	}
+		for _, p := range []*testkit.Peer{first, second} {
+			p.WantHeaders(1, testkit.NoEnd)
+			p.WantData(1, testkit.NoEnd)
+		}
+		h.do(func() {
+			if left != 0 || len(asked) != 2 || asked[0] != "/give/1" {
+				t.Errorf("asked %q; %d bytes of the first answer waited", asked, left)
+			}
+		})
+	})
 }

@@ -12,26 +12,7 @@ import (
 	"github.com/cabrank/cabrank/internal/testkit"
 )
 
-// R22: calls go to and fro over every transport.
-func TestEchoCalls(t *testing.T) {
-	everywhere(t, func(h *host, tr transport) {
-		t := h.t
-		l, p := h.caller(t, tr)
-		for i := range 50 {
-			id := uint32(2*i + 1)
-			body := fmt.Append(nil, "hello ", i)
-			request(p, id, testkit.NoEnd, "/echo")
-			p.WantFields(id, testkit.NoEnd, ":status", "200")
-			p.WriteData(id, testkit.End, body)
-			p.WantDataBytes(id, body, testkit.NoEnd)
-			wantEnd(p, id)
-		}
-		p.Close()
-		h.awaitEnd(l)
-	})
-}
-
-// Bytes arrive in order and whole when they come one by one.
+// R22: bytes arrive in order and whole when they come one by one.
 func TestDribbledCalls(t *testing.T) {
 	everywhere(t, func(h *host, tr transport) {
 		t := h.t
@@ -45,8 +26,15 @@ func TestDribbledCalls(t *testing.T) {
 	})
 }
 
-// wide are settings of a peer that leaves flow control to the transport.
-var wide = http2.Setting{ID: http2.SettingInitialWindowSize, Val: 1 << 30}
+// giveUnread has a caller that leaves flow control to the transport ask for so many bytes,
+// and not read them.
+func giveUnread(p *testkit.Peer, size int) {
+	p.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 1 << 30})
+	p.WriteWindowUpdate(0, 1<<30)
+	p.WantSettingsAck()
+	p.StopReading()
+	request(p, 1, testkit.End, fmt.Sprint("/give/", size))
+}
 
 // Large transfers in both directions: the windows open as bytes are taken.
 func TestLargeTransfers(t *testing.T) {
@@ -75,11 +63,7 @@ func TestPeerThatStopsReading(t *testing.T) {
 	everywhere(t, func(h *host, tr transport) {
 		t := h.t
 		l, p := h.caller(t, tr)
-		p.WriteSettings(wide)
-		p.WriteWindowUpdate(0, 1<<30)
-		p.WantSettingsAck()
-		p.StopReading()
-		request(p, 1, testkit.End, fmt.Sprint("/give/", size))
+		giveUnread(p, size)
 		h.awaitBlocked(l)
 
 		_, other := h.caller(t, tr)
@@ -122,11 +106,7 @@ func TestCloseDuringABlockedWrite(t *testing.T) {
 	everywhere(t, func(h *host, tr transport) {
 		t := h.t
 		l, p := h.caller(t, tr)
-		p.WriteSettings(wide)
-		p.WriteWindowUpdate(0, 1<<30)
-		p.WantSettingsAck()
-		p.StopReading()
-		request(p, 1, testkit.End, fmt.Sprint("/give/", 4<<20))
+		giveUnread(p, 4<<20)
 		h.awaitBlocked(l)
 		reason := errors.New("enough")
 		h.do(func() { l.Close(reason); l.Close(io.EOF); l.Finish(io.EOF) })
@@ -171,11 +151,7 @@ func TestFinishSendsEverything(t *testing.T) {
 	everywhere(t, func(h *host, tr transport) {
 		t := h.t
 		l, p := h.caller(t, tr)
-		p.WriteSettings(wide)
-		p.WriteWindowUpdate(0, 1<<30)
-		p.WantSettingsAck()
-		p.StopReading()
-		request(p, 1, testkit.End, fmt.Sprint("/give/", size))
+		giveUnread(p, size)
 		testkit.Eventually(t, patience, "the call", func() (begun bool) {
 			h.do(func() { begun = l.Conn.LastPeerStream() == 1 })
 			return begun
@@ -309,11 +285,7 @@ func TestStopLeavesNothing(t *testing.T) {
 		t := h.t
 		idle, _ := h.caller(t, tr)
 		busy, p := h.caller(t, tr)
-		p.WriteSettings(wide)
-		p.WriteWindowUpdate(0, 1<<30)
-		p.WantSettingsAck()
-		p.StopReading()
-		request(p, 1, testkit.End, fmt.Sprint("/give/", 4<<20))
+		giveUnread(p, 4<<20)
 		h.awaitBlocked(busy)
 		ours, _ := tr.pair(t)
 		silent := h.serve(ours)

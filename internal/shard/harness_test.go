@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -50,12 +51,10 @@ func unixPair(t testing.TB) (ours, theirs net.Conn) {
 	l, err := net.Listen("unix", filepath.Join(t.TempDir(), "s"))
 	testkit.Must(t, err)
 	defer l.Close()
-	if theirs, err = net.Dial("unix", l.Addr().String()); err != nil {
-		t.Fatal(err)
-	}
-	if ours, err = l.Accept(); err != nil {
-		t.Fatal(err)
-	}
+	theirs, err = net.Dial("unix", l.Addr().String())
+	testkit.Must(t, err)
+	ours, err = l.Accept()
+	testkit.Must(t, err)
 	return ours, theirs
 }
 
@@ -87,11 +86,16 @@ func tlsPair(t testing.TB) (ours, theirs net.Conn) {
 	return server, client
 }
 
-// everywhere runs a test over all transports, and over none it leaves
-// goroutines behind.
+// everywhere runs a test over all transports.
 func everywhere(t *testing.T, test func(h *host, tr transport)) {
 	t.Helper()
-	for _, tr := range transports {
+	over(t, transports, test)
+}
+
+// over runs a test over some transports, and over none it leaves goroutines behind.
+func over(t *testing.T, some []transport, test func(h *host, tr transport)) {
+	t.Helper()
+	for _, tr := range some {
 		t.Run(tr.name, func(t *testing.T) {
 			testkit.CheckLeaks(t)
 			test(newHost(t), tr)
@@ -231,7 +235,7 @@ func (s service) Headers(st *h2.Stream, b *h2.Block, end bool) {
 	call := st.Owner.(*serving)
 	path, _ := b.Watched(1)
 	call.sink = string(path.Value) == "/sink"
-	if rest, found := cutPrefix(string(path.Value), "/give/"); found {
+	if rest, found := strings.CutPrefix(string(path.Value), "/give/"); found {
 		call.give, _ = strconv.Atoi(rest)
 	}
 	if string(path.Value) == "/alone" {
@@ -253,13 +257,6 @@ func (s service) closeOthers(c *h2.Conn) {
 			l.Close(errAlone)
 		}
 	}
-}
-
-func cutPrefix(s, prefix string) (string, bool) {
-	if len(s) < len(prefix) || s[:len(prefix)] != prefix {
-		return s, false
-	}
-	return s[len(prefix):], true
 }
 
 func (s service) TooLarge(*h2.Stream, bool) {}
@@ -320,3 +317,6 @@ func request(p *testkit.Peer, stream uint32, end testkit.EndStream, path string)
 func wantEnd(p *testkit.Peer, stream uint32) {
 	p.WantFields(stream, testkit.End, "grpc-status", "0")
 }
+
+// No test leaves a goroutine or a listener behind.
+func TestMain(m *testing.M) { testkit.VerifyMain(m) }

@@ -142,20 +142,6 @@ func wantOver(t *testing.T, a *ask, got int) {
 	}
 }
 
-// Calls go to and fro in memory; the greeting is part of the first turn.
-func TestMemoryCalls(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := newHost(t).join()
-		for i := range 50 {
-			wantOver(t, p.call("/echo", 10*i+1), 10*i+1)
-		}
-		p.do(func() { p.caller.Close(io.EOF) })
-		if reason := p.awaitEnd(p.callee); !errors.Is(reason, io.EOF) {
-			t.Errorf("reason: %v", reason)
-		}
-	})
-}
-
 // turnWatch looks at every turn for as long as a test wants: none carries more
 // than its share.
 type turnWatch struct {

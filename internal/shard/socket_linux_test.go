@@ -62,38 +62,35 @@ func TestAnswersOfTLSAreBounded(t *testing.T) {
 // R11: what a peer goes on to send when it has broken the rules is not read, it is told
 // why, and it is gone soon.
 func TestBrokenPeersAreNotRead(t *testing.T) {
-	for _, tr := range transports[:3] {
-		t.Run(tr.name, func(t *testing.T) {
-			testkit.CheckLeaks(t)
-			h := newHost(t)
-			ours, theirs := tr.pair(t)
-			l := h.serve(ours)
-			told := make(chan []byte, 1)
-			go func() { // ends with the connection
-				said, _ := io.ReadAll(theirs)
-				told <- said
-			}()
-			const settings, dataOnStream0 = "\x00\x00\x00\x04\x00\x00\x00\x00\x00", "\x00\x00\x00\x00\x00\x00\x00\x00\x00"
-			if _, err := io.WriteString(theirs, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"+settings+dataOnStream0); err != nil {
-				t.Fatal(err)
-			}
-			more, most, sent := make([]byte, 64<<10), 256<<20, 0
-			for err := error(nil); err == nil && sent < most; {
-				var n int
-				n, err = theirs.Write(more)
-				sent += n
-			}
-			if sent > most/4 {
-				t.Errorf("%d bytes were taken from it", sent)
-			}
-			h.awaitEnd(l)
-			const goAway = "\x07\x00\x00\x00\x00\x00" // type, flags, stream
-			if said := <-told; !bytes.Contains(said, []byte(goAway)) {
-				t.Errorf("it was told %q", said)
-			}
-			_ = theirs.Close()
-		})
-	}
+	over(t, transports[:3], func(h *host, tr transport) {
+		t := h.t
+		ours, theirs := tr.pair(t)
+		l := h.serve(ours)
+		told := make(chan []byte, 1)
+		go func() { // ends with the connection
+			said, _ := io.ReadAll(theirs)
+			told <- said
+		}()
+		const settings, dataOnStream0 = "\x00\x00\x00\x04\x00\x00\x00\x00\x00", "\x00\x00\x00\x00\x00\x00\x00\x00\x00"
+		if _, err := io.WriteString(theirs, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"+settings+dataOnStream0); err != nil {
+			t.Fatal(err)
+		}
+		more, most, sent := make([]byte, 64<<10), 256<<20, 0
+		for err := error(nil); err == nil && sent < most; {
+			var n int
+			n, err = theirs.Write(more)
+			sent += n
+		}
+		if sent > most/4 {
+			t.Errorf("%d bytes were taken from it", sent)
+		}
+		h.awaitEnd(l)
+		const goAway = "\x07\x00\x00\x00\x00\x00" // type, flags, stream
+		if said := <-told; !bytes.Contains(said, []byte(goAway)) {
+			t.Errorf("it was told %q", said)
+		}
+		_ = theirs.Close()
+	})
 }
 
 // What becomes ready while a turn reads is read in the same turn, before
@@ -155,27 +152,24 @@ func TestWhoHasUsedUpItsShareWaits(t *testing.T) {
 // A socket that was given away is registered no longer: it stays open, and its events
 // would come under a number that another one may have by then.
 func TestDetachedIsForgotten(t *testing.T) {
-	for _, tr := range transports[:3] {
-		t.Run(tr.name, func(t *testing.T) {
-			testkit.CheckLeaks(t)
-			h := newHost(t)
-			h.handOver()
-			for round := range 20 {
-				ours, theirs := tr.pair(t)
-				before := openDescriptors(t)
-				h.serve(ours)
-				go feedByPieces(t, theirs, "GET /", 1) // ends when all is read
-				nc := h.detached()
-				if n := h.watched(); n != 0 {
-					t.Fatalf("%d sockets are still registered with the poller", n)
-				}
-				if now := openDescriptors(t); now != before && round > 0 { // the poller is made for the first
-					t.Errorf("%d descriptors are open, %d before", now, before)
-				}
-				checkDetached(h, tr, nc, theirs, "GET /")
+	over(t, transports[:3], func(h *host, tr transport) {
+		t := h.t
+		h.handOver()
+		for round := range 20 {
+			ours, theirs := tr.pair(t)
+			before := openDescriptors(t)
+			h.serve(ours)
+			go feedByPieces(t, theirs, "GET /", 1) // ends when all is read
+			nc := h.detached()
+			if n := h.watched(); n != 0 {
+				t.Fatalf("%d sockets are still registered with the poller", n)
 			}
-		})
-	}
+			if now := openDescriptors(t); now != before && round > 0 { // the poller is made for the first
+				t.Errorf("%d descriptors are open, %d before", now, before)
+			}
+			checkDetached(h, tr, nc, theirs, "GET /")
+		}
+	})
 }
 
 // watched counts the descriptors that the poller's epoll instance reports on.

@@ -83,29 +83,26 @@ func TestResetByThePeer(t *testing.T) {
 // Everything that a burst holds is read, also what is many times the read
 // buffer, and also if the peer has finished behind it.
 func TestBurstLargerThanTheReadBuffer(t *testing.T) {
-	for _, tr := range transports[:2] {
-		t.Run(tr.name, func(t *testing.T) {
-			testkit.CheckLeaks(t)
-			h := newHost(t)
-			l, p := h.caller(t, tr)
-			p.Skip(testkit.WindowUpdate, testkit.Headers)
-			h.do(func() { // the bytes pile up in the socket meanwhile
-				h.buf = h.buf[:1000]
-				p.Batch(func() {
-					for id := uint32(1); id < 2*20; id += 2 {
-						request(p, id, testkit.NoEnd, "/sink")
-						p.WriteData(id, testkit.NoEnd, make([]byte, 2000))
-					}
-					for id := uint32(1); id < 2*20; id += 2 {
-						p.WriteData(id, testkit.End, make([]byte, 1000))
-					}
-				})
-				p.CloseWrite()
+	over(t, transports[:2], func(h *host, tr transport) {
+		t := h.t
+		l, p := h.caller(t, tr)
+		p.Skip(testkit.WindowUpdate, testkit.Headers)
+		h.do(func() { // the bytes pile up in the socket meanwhile
+			h.buf = h.buf[:1000]
+			p.Batch(func() {
+				for id := uint32(1); id < 2*20; id += 2 {
+					request(p, id, testkit.NoEnd, "/sink")
+					p.WriteData(id, testkit.NoEnd, make([]byte, 2000))
+				}
+				for id := uint32(1); id < 2*20; id += 2 {
+					p.WriteData(id, testkit.End, make([]byte, 1000))
+				}
 			})
-			h.awaitEnd(l)
-			if l.Conn.LastPeerStream() != 39 || h.noted("lost sent=true") != 0 {
-				t.Errorf("last stream %d, told %q", l.Conn.LastPeerStream(), h.events)
-			}
+			p.CloseWrite()
 		})
-	}
+		h.awaitEnd(l)
+		if l.Conn.LastPeerStream() != 39 || h.noted("lost sent=true") != 0 {
+			t.Errorf("last stream %d, told %q", l.Conn.LastPeerStream(), h.events)
+		}
+	})
 }
