@@ -167,8 +167,8 @@ func meantMetadata(text string, unknown error) error {
 const maxWeights = 1000
 
 // weights are shares by caller.
-func weights() mapping[float64] {
-	return mapping[float64]{
+func weights() mapping {
+	return mapping{
 		max: maxWeights, legal: callersLegal, clean: func(name string) error { _, err := cleanCaller(name); return err }, path: callerPath,
 		form: "key: weight", all: "weights", value: plain{`range:"0.01..1000"`},
 	}

@@ -9,8 +9,8 @@ import (
 const maxGauges = 1000
 
 // gaugePolicies are what becomes of gauges, by name.
-func gaugePolicies() mapping[scrape.Policy] {
-	return mapping[scrape.Policy]{
+func gaugePolicies() mapping {
+	return mapping{
 		max: maxGauges, legal: "names of metrics, in which * stands for any letters,", clean: named("gauge", "%s is no name of a metric"), path: entryPath,
 		form: "key: policy", all: "policies", value: words(scrape.Sum, scrape.Max, scrape.Min, scrape.Avg, scrape.Last, scrape.Each),
 	}

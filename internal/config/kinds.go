@@ -1,6 +1,8 @@
 package config
 
 import (
+	"reflect"
+
 	"github.com/cabrank/cabrank/internal/certs"
 	"github.com/cabrank/cabrank/internal/grpcwire"
 	"github.com/cabrank/cabrank/internal/rank"
@@ -35,15 +37,15 @@ func kinds() map[string]kind {
 
 		// workers
 		"command": commandLine{}, "variables": variables().kind(), "gauges": gauges{gaugePolicies().kind()},
-		"hooks":  record[Hooks]("{before_start: COMMAND, after_ready: COMMAND, before_stop: COMMAND}"),
-		"warmup": record[WarmUp]("{method: /package.Service/Method, message: BASE64}"),
+		"hooks":  record(reflect.TypeFor[Hooks](), "{before_start: COMMAND, after_ready: COMMAND, before_stop: COMMAND}"),
+		"warmup": record(reflect.TypeFor[WarmUp](), "{method: /package.Service/Method, message: BASE64}"),
 		"method": optional(text(cleanMethod, "/package.Service/Method")), "base64": base64Bytes(maxWarmUp),
 
 		// certificates and tokens
-		"pairs": sequence[certs.Pair]("{cert: FILE, key: FILE}", maxKeyPairs), "clients": record[certs.Clients]("{ca: FILE, names: [NAME, ...], required: true or false}"),
-		"peers": record[certs.Peer]("{ca: FILE, cert: FILE, key: FILE, name: NAME}"), "host": text(cleanDNSName, "a name"),
+		"pairs": sequence(reflect.TypeFor[certs.Pair](), "{cert: FILE, key: FILE}", maxKeyPairs), "clients": record(reflect.TypeFor[certs.Clients](), "{ca: FILE, names: [NAME, ...], required: true or false}"),
+		"peers": record(reflect.TypeFor[certs.Peer](), "{ca: FILE, cert: FILE, key: FILE, name: NAME}"), "host": text(cleanDNSName, "a name"),
 		"names":  listOf(formed("visible", "%s is no name in a certificate"), "names in which * stands for anything but . and /", maxClientNames),
-		"auth":   record[Auth]("{key: FILE, ...}"),
+		"auth":   record(reflect.TypeFor[Auth](), "{key: FILE, ...}"),
 		"secret": optional(secret(text(formed("secret", "has a control character"), "a file, or env:NAME"))), // it is not repeated
 		"source": optional(text(formed("source", "it is not the name of a file"), "a file, env:NAME or https://...")),
 		"line":   optional(text(line, "a text")), "globs": listOf(cleanGlob, "globs, with {user} for who it is", 1000),

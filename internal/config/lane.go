@@ -3,6 +3,7 @@ package config
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 
 	"github.com/cabrank/cabrank/internal/relay"
@@ -21,7 +22,7 @@ const (
 
 // laneRules is the kind of lanes.
 func laneRules() nested {
-	return entries(func(r *LaneRule) *string { return &r.Name }, maxLanes, laneLegal, checkLaneName)
+	return entries(reflect.TypeFor[LaneRule](), "Name", maxLanes, laneLegal, checkLaneName)
 }
 
 // checkLaneName accepts what can be the label of a metric without a thought,

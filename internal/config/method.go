@@ -3,6 +3,7 @@ package config
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"sort"
 	"strconv"
 	"strings"
@@ -28,7 +29,7 @@ const (
 
 // methodEntries is the kind of methods.
 func methodEntries() nested {
-	return entries(func(r *MethodRule) *string { return &r.Pattern }, maxMethods, patternLegal, checkPattern)
+	return entries(reflect.TypeFor[MethodRule](), "Pattern", maxMethods, patternLegal, checkPattern)
 }
 
 // tidyMethods brings whole names before services, which it sorts by the alphabet, and has

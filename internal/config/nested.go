@@ -5,9 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"maps"
 	"reflect"
 	"slices"
+	"sort"
 	"strconv"
 	"strings"
 
@@ -120,17 +120,16 @@ func (k nested) show(field any) string {
 func (k nested) allowed() string { return k.legal }
 
 // record is the kind of fields that are structs.
-func record[T any](form string) nested {
+func record(of reflect.Type, form string) nested {
 	return nested{
-		of: reflect.TypeFor[T](), wrong: "is not of the form " + form, legal: form + ", or " + none,
+		of: of, wrong: "is not of the form " + form, legal: form + ", or " + none,
 		read: readParts, lines: partsOf,
 	}
 }
 
-// entries is the kind of fields that are slices of structs, each with a name, of which
-// nameOf returns the field. clean refuses names; legal says which there may be.
-func entries[T any](nameOf func(*T) *string, most int, legal string, clean func(name string) error) nested {
-	of := reflect.TypeFor[T]()
+// entries is the kind of fields that are slices of structs, each with its name in a field.
+// clean refuses names; legal says which there may be.
+func entries(of reflect.Type, nameField string, most int, legal string, clean func(name string) error) nested {
 	return nested{
 		of: of, wrong: "has no entries of the form name: {...}", max: most, legal: fmt.Sprintf("%s, at most %d, or %s", legal, most, none),
 		read: func(into reflect.Value, n strictyaml.Node, at places) {
@@ -138,19 +137,19 @@ func entries[T any](nameOf func(*T) *string, most int, legal string, clean func(
 				if err := clean(name); err != nil {
 					value.Fault("", err.Error(), legal)
 				}
-				var entry T
-				*nameOf(&entry) = name
+				entry := reflect.New(of).Elem()
+				entry.FieldByName(nameField).SetString(name)
 				if value.IsMap() {
-					readParts(reflect.ValueOf(&entry).Elem(), value, at)
+					readParts(entry, value, at)
 				} else if value.Given() { // else every part is commented out
 					value.Fault("", "is not a section", "keys under it: "+strings.Join(partNames(fieldsOf(of)), ", "))
 				}
-				into.Set(reflect.Append(into, reflect.ValueOf(entry)))
+				into.Set(reflect.Append(into, entry))
 			}
 		},
 		lines: func(value reflect.Value) (lines []line) {
 			for i := range value.Len() {
-				name := *nameOf(value.Index(i).Addr().Interface().(*T))
+				name := value.Index(i).FieldByName(nameField).String()
 				lines = append(lines, entryLine(name, yamlText(name)+": ", value.Index(i)))
 			}
 			return lines
@@ -167,18 +166,18 @@ func entryLine(name, label string, entry reflect.Value) line {
 }
 
 // mapping is values by name.
-type mapping[V any] struct {
+type mapping struct {
 	max   int
 	legal string             // of names
 	clean func(string) error // refuses names
 	path  func(key, name string) string
 	form  string // of an entry
 	all   string // what values are, in a word; "": it is not told
-	value kind   // of *V
+	value kind
 }
 
 // kind is the kind of fields that are maps of such values.
-func (m mapping[V]) kind() nested {
+func (m mapping) kind() nested {
 	legal := m.legal
 	if m.all != "" {
 		legal += " with " + m.all + " of " + m.value.allowed()
@@ -187,25 +186,25 @@ func (m mapping[V]) kind() nested {
 		wrong: "has no entries of the form " + m.form,
 		max:   m.max, legal: fmt.Sprintf("%s, at most %d, or %s", legal, m.max, none),
 		read: func(into reflect.Value, n strictyaml.Node, at places) {
-			all := map[string]V{}
+			into.Set(reflect.MakeMap(into.Type()))
 			for name, value := range at.pairs(n, m.path) {
 				at[entryPath(n.Key, name)] = value.Line
 				if err := m.clean(name); err != nil {
 					value.Fault("", err.Error(), m.legal)
 				}
-				var v V
-				store(m.value, &v, value, at)
-				all[name] = v
+				v := reflect.New(into.Type().Elem())
+				store(m.value, v.Interface(), value, at)
+				into.SetMapIndex(reflect.ValueOf(name), v.Elem())
 			}
-			into.Set(reflect.ValueOf(all))
 		},
-		lines: func(value reflect.Value) (lines []line) {
-			all := value.Interface().(map[string]V)
-			for _, name := range slices.Sorted(maps.Keys(all)) {
-				v := all[name]
-				text := m.value.show(&v)
-				lines = append(lines, line{name, yamlText(name) + ": ", text, text, v})
+		lines: func(all reflect.Value) (lines []line) {
+			for _, key := range all.MapKeys() {
+				v := reflect.New(all.Type().Elem())
+				v.Elem().Set(all.MapIndex(key))
+				text := m.value.show(v.Interface())
+				lines = append(lines, line{key.String(), yamlText(key.String()) + ": ", text, text, v.Interface()})
 			}
+			sort.Slice(lines, func(i, j int) bool { return lines[i].name < lines[j].name })
 			return lines
 		},
 	}
@@ -216,15 +215,15 @@ const listItem = "- "
 
 // sequence is the kind of fields that are lists of structs: at most so many, each of one
 // form.
-func sequence[T any](form string, most int) nested {
+func sequence(of reflect.Type, form string, most int) nested {
 	legal := fmt.Sprintf("[%s, ...], at most %d, or %s", form, most, none)
 	return nested{
-		of: reflect.TypeFor[T](), list: true, wrong: "is no list", max: most, legal: legal,
+		of: of, list: true, wrong: "is no list", max: most, legal: legal,
 		read: func(into reflect.Value, n strictyaml.Node, at places) {
 			for i, item := range n.Items() {
 				item.Key = entryPath(n.Key, strconv.Itoa(i))
 				at[item.Key] = item.Line
-				value := reflect.New(into.Type().Elem()).Elem()
+				value := reflect.New(of).Elem()
 				if item.IsMap() {
 					readParts(value, item, at)
 				} else {

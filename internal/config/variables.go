@@ -17,8 +17,8 @@ const (
 
 // variables is the kind of variables of workers. The values may be secrets, so that they
 // are never shown.
-func variables() mapping[string] {
-	return mapping[string]{
+func variables() mapping {
+	return mapping{
 		max: maxVariables, legal: variablesLegal, clean: checkVariable, path: variablePath, form: "NAME: value",
 		value: secret(text(cleanVariable, fmt.Sprintf("text of at most %d bytes", maxVariable))),
 	}

@@ -31,7 +31,10 @@ const secretNames = "names"
 func (f field) of(value reflect.Value) any { return value.FieldByIndex(f.index).Addr().Interface() }
 
 // fieldsOf returns what has a name in a struct, in its order.
-func fieldsOf(t reflect.Type) []field { return walk(t, "", nil, kinds()) }
+func fieldsOf(t reflect.Type) []field {
+	table.kindsOnce.Do(func() { table.kinds = kinds() })
+	return walk(t, "", nil, table.kinds)
+}
 
 // walk returns the same of a section, with its name in front.
 func walk(t reflect.Type, section string, index []int, named map[string]kind) (all []field) {
@@ -57,13 +60,14 @@ func walk(t reflect.Type, section string, index []int, named map[string]kind) (a
 
 // table is made once: it is asked for at each key of a file.
 var table struct {
-	once sync.Once
-	keys []Key
+	keysOnce, kindsOnce sync.Once
+	keys                []Key
+	kinds               map[string]kind
 }
 
 // Keys returns the table of settings, in the order in which it is shown.
 func Keys() []Key {
-	table.once.Do(func() { table.keys = makeTable() })
+	table.keysOnce.Do(func() { table.keys = makeTable() })
 	return slices.Clone(table.keys)
 }
 
