@@ -1,7 +1,6 @@
 package config
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 )
@@ -17,8 +16,6 @@ const authorityField = ":authority"
 // belongs neither to gRPC nor to the connection (RFC 9113 8.2.2).
 func checkHeaderName(name string) error {
 	switch lower := strings.ToLower(name); {
-	case name == "":
-		return errors.New("a name is empty")
 	case strings.HasPrefix(name, ":"):
 		return fmt.Errorf("%s is a pseudo header", quote(name))
 	case !forms["token"].MatchString(name):

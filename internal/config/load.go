@@ -166,8 +166,7 @@ func (c *Config) applyOne(s setting) (faults Faults) {
 
 // faultsIn returns what is wrong with values that come from one place.
 func faultsIn(n strictyaml.Node, from Origin) (faults Faults) {
-	found, _ := errors.AsType[strictyaml.Faults](n.Err())
-	for _, f := range found {
+	for _, f := range n.Faults() {
 		faults = append(faults, Fault{from.on(f.Line), f.Key, f.What, f.Allowed})
 	}
 	return faults
@@ -190,10 +189,10 @@ func wholesAndParts(settings []setting) (faults Faults) {
 // parseText reads the text of a variable as the value of a key in a file.
 func parseText(text string) (strictyaml.Node, error) {
 	n := strictyaml.Read("", []byte(text))
-	switch found, _ := errors.AsType[strictyaml.Faults](n.Err()); {
-	case len(found) > 0:
-		return n, errors.New(found[0].What)
-	case !n.Given():
+	for _, fault := range n.Faults() { // one at most
+		return n, errors.New(fault.What)
+	}
+	if !n.Given() {
 		return n, errors.New("has no value")
 	}
 	return n, nil

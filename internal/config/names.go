@@ -73,18 +73,16 @@ func Suggest(flag string) string {
 		return ": " + now
 	}
 	flags, name := []string{ConfigFlag}, underscored(flag)
-	var whole, ends []Key
+	var named []Key
 	for _, key := range Keys() {
 		if key.Flag != "" {
 			flags = append(flags, key.Flag)
 		}
-		if underscored(key.Name) == name {
-			whole = append(whole, key)
-		} else if strings.TrimPrefix(key.Name, parent(key.Name)+".") == name {
-			ends = append(ends, key)
+		if underscored(key.Name) == name || last(key.Name) == name {
+			named = append(named, key)
 		}
 	}
-	if named := append(whole, ends...); len(whole)+len(ends) == 1 && named[0].Flag == "" {
+	if len(named) == 1 && named[0].Flag == "" {
 		return fmt.Sprintf("; %s has no flag: set it in the file or by the variable %s", named[0].Name, named[0].Env)
 	}
 	return didYouMean("--", flag, flags)

@@ -3,6 +3,8 @@ package config
 import (
 	"cmp"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -54,7 +56,7 @@ func LoadOldSocket(name string, readFile func(string) ([]byte, error)) (OldSocke
 		return OldSocket{}, Faults{{Origin: Origin{Flag: ConfigFlag}, What: what, Allowed: "a readable YAML file"}}
 	}
 	settings, root := parseTable(name, content, oldSocketKeys())
-	old, texts, nodes := OldSocket{Flags: map[string]string{}}, map[string]string{}, map[string]strictyaml.Node{}
+	old, nodes := OldSocket{Flags: map[string]string{}}, map[string]strictyaml.Node{}
 	for _, s := range settings {
 		text := oldText(s.value)
 		switch {
@@ -66,10 +68,10 @@ func LoadOldSocket(name string, readFile func(string) ([]byte, error)) (OldSocke
 			if err := s.key.kind.set(s.key.field(new(Config)), text); err != nil {
 				s.value.Fault("", err.Error(), s.key.Allowed())
 			}
-			old.Flags[s.key.Flag], texts[s.key.Name], nodes[s.key.Name] = text, text, s.value
+			old.Flags[s.key.Flag], nodes[s.key.Name] = text, s.value
 		}
 	}
-	old.oldRedis(texts, nodes)
+	old.oldRedis(nodes)
 	if faults := faultsIn(root, Origin{File: name}); len(faults) > 0 {
 		return OldSocket{}, faults
 	}
@@ -77,8 +79,8 @@ func LoadOldSocket(name string, readFile func(string) ([]byte, error)) (OldSocke
 }
 
 // oldRedis wants one address, or one for calls and one for events.
-func (o OldSocket) oldRedis(texts map[string]string, nodes map[string]strictyaml.Node) {
-	switch both, calls, events := texts["redis.addr"], texts[oldCalls], texts[oldEvents]; {
+func (o OldSocket) oldRedis(nodes map[string]strictyaml.Node) {
+	switch both, calls, events := oldText(nodes["redis.addr"]), oldText(nodes[oldCalls]), oldText(nodes[oldEvents]); {
 	case both != "" && calls+events != "":
 		nodes["redis.addr"].Fault("", "is given beside "+oldCalls+" or "+oldEvents, "it alone, or both of them")
 	case calls != "" && events == "":
@@ -115,9 +117,9 @@ func oldText(n strictyaml.Node) string {
 // oldSocketKeys returns the keys that the old server knew: those of the flags that they are
 // now, under their old names, and those without one, which have no effect.
 func oldSocketKeys() (keys []Key) {
-	for name, flag := range oldFlags() {
+	for _, name := range slices.Sorted(maps.Keys(oldFlags())) {
 		for _, key := range SocketFlags() {
-			if key.Flag == flag {
+			if key.Flag == oldFlags()[name] {
 				key.Name, key.Aliases = name, nil
 				keys = append(keys, key)
 			}

@@ -45,7 +45,7 @@ func TestRankFaults(t *testing.T) {
 		{"key without its mark", "fair: {key: x-tenant}", `fair.key: "x-tenant" is unknown; did you mean metadata:x-tenant? allowed: ` + caller},
 		{"key, near nothing", "fair: {key: 'a b'}", `fair.key: "a b" is unknown; allowed: ` + caller},
 		{"metadata without name", "fair: {key: metadata}", "fair.key: metadata needs a name, as in metadata:x-tenant; allowed: " + caller},
-		{"metadata with an empty name", "fair: {key: 'metadata:'}", "fair.key: a name is empty; allowed: " + caller},
+		{"metadata with an empty name", "fair: {key: 'metadata:'}", "fair.key: \"\" is not the name of a header; allowed: " + caller},
 		{"binary metadata", "fair: {key: 'metadata:x-id-bin'}", `fair.key: "x-id-bin" is binary metadata, whose values cannot be written down; allowed: ` + caller},
 		{"metadata of gRPC", "fair: {key: 'metadata:grpc-timeout'}", `fair.key: "grpc-timeout" belongs to the protocol, not to the call; allowed: ` + caller},
 		{"metadata in upper case", "fair: {key: 'metadata:X-Tenant'}", `fair.key: "X-Tenant" is not in lower case; did you mean x-tenant? allowed: ` + caller},

@@ -18,11 +18,8 @@ type Value struct {
 // the end. A setting with entries has one value for each, with its own origin.
 func (c *Config) Values() []Value {
 	var values []Value
-	for _, key := range Keys() {
-		values = append(values, c.valuesOf(key)...)
-	}
-	for _, key := range ownKeys() {
-		if _, given := c.Written(key.Name); given && key.Hidden {
+	for _, key := range ownKeys() { // those of the table first
+		if _, written := c.Written(key.Name); written || !key.Hidden {
 			values = append(values, c.valuesOf(key)...)
 		}
 	}

@@ -48,10 +48,8 @@ func cleanUpstream(address string) (string, error) {
 		return "", errors.New("an address with user information (before the @) is refused")
 	}
 	if name, found := strings.CutPrefix(address, tlsMark); found {
-		for _, mark := range []string{tlsMark, srvMark, "unix:"} {
-			if strings.HasPrefix(name, mark) {
-				return "", fmt.Errorf("%s names no host whose certificate could be looked at", quote(address))
-			}
+		if strings.HasPrefix(name, tlsMark) || strings.HasPrefix(name, srvMark) || strings.HasPrefix(name, "unix:") {
+			return "", fmt.Errorf("%s names no host whose certificate could be looked at", quote(address))
 		}
 		name, err := cleanUpstream(name)
 		return tlsMark + name, err

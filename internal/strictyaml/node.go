@@ -121,13 +121,18 @@ func (n Node) under(key string) string {
 	return n.Key + "." + key
 }
 
-// Err returns the Faults that were found in the file until now, nil if there are none.
-func (n Node) Err() error {
-	if len(n.file.faults) == 0 {
-		return nil
-	}
+// Faults returns what was found wrong in the file until now, in the order of its lines.
+func (n Node) Faults() Faults {
 	sort.SliceStable(n.file.faults, func(i, j int) bool { return n.file.faults[i].Line < n.file.faults[j].Line })
 	return n.file.faults
+}
+
+// Err returns the Faults, nil if there are none.
+func (n Node) Err() error {
+	if all := n.Faults(); len(all) > 0 {
+		return all
+	}
+	return nil
 }
 
 // Fault tells what is wrong with the value of a key, or with the whole if key is empty.
