@@ -59,10 +59,10 @@ const (
 )
 
 // fileKeys returns what a file may have: the table, and gruf-relay's names.
-func fileKeys() []Key { return slices.Concat(Keys(), outsideTable("", grufKeys())) }
+func fileKeys() []Key { return append(Keys(), outsideTable("", grufKeys())...) }
 
 // allKeys returns what can be read.
-func allKeys() []Key { return slices.Concat(fileKeys(), outsideTable(prefix, benchKeys())) }
+func allKeys() []Key { return append(fileKeys(), outsideTable(prefix, benchKeys())...) }
 
 func outsideTable(prefix string, keys []Key) []Key {
 	for i, key := range keys {

@@ -111,7 +111,7 @@ func gather(sources Sources, environ map[string]string) (*Config, Faults) {
 	faults := config.readFile(sources, environ)
 	faults = append(faults, config.apply(variableSettings(allKeys(), environ))...)
 	fromFlags, found := flagSettings(sources.Flags)
-	return config, slices.Concat(faults, found, config.apply(fromFlags))
+	return config, append(append(faults, found...), config.apply(fromFlags)...)
 }
 
 func (c *Config) setDefaults(keys []Key, of Sources) {

@@ -15,16 +15,18 @@ type rule struct {
 // contradictions looks for values that are right alone and wrong together.
 func (c *Config) contradictions() Faults {
 	faults := c.placeholdersFit()
-	rules := slices.Concat(c.workerRules(), c.slotRules(), c.authRules(), c.tlsRules(), c.sharedPorts(), c.workerPorts())
+	all := [][]rule{c.workerRules(), c.slotRules(), c.authRules(), c.tlsRules(), c.sharedPorts(), c.workerPorts()}
 	for _, r := range c.Methods {
-		rules = append(rules, c.methodRules(r)...)
+		all = append(all, c.methodRules(r))
 	}
-	for _, r := range rules {
-		if r.broken {
-			faults = append(faults, c.faultAt(r.key, r.what, r.allowed))
+	for _, rules := range all {
+		for _, r := range rules {
+			if r.broken {
+				faults = append(faults, c.faultAt(r.key, r.what, r.allowed))
+			}
 		}
 	}
-	return slices.Concat(faults, c.methodsOfLanes(), c.tidyCallers())
+	return append(append(faults, c.methodsOfLanes()...), c.tidyCallers()...)
 }
 
 func (c *Config) faultAt(key, what, allowed string) Fault {
