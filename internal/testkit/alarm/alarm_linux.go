@@ -45,7 +45,7 @@ func (a *Alarm) Sleep(d time.Duration) error {
 	}
 	var setErr error
 	err = raw.Control(func(fd uintptr) { setErr = unix.TimerfdSettime(int(fd), 0, &spec, nil) })
-	if err = errors.Join(err, setErr); err != nil {
+	if err := errors.Join(err, setErr); err != nil {
 		return err
 	}
 	time.Sleep(d)

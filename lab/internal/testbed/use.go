@@ -178,19 +178,27 @@ type Machine struct {
 // ThisMachine describes it. Unlike runtime.NumCPU it also sees the cores that this process is
 // not pinned to.
 func ThisMachine() Machine {
-	var models []string
-	if proc, err := procfs.NewDefaultFS(); err == nil { // elsewhere: none
-		cores, _ := proc.CPUInfo()
-		for _, c := range cores {
-			models = append(models, c.ModelName)
+	models := cpuInfo("model name")
+	slices.Sort(models)
+	kernel, _ := os.ReadFile("/proc/sys/kernel/osrelease") // elsewhere: none
+	return Machine{
+		CPU: strings.Join(slices.Compact(models), ", "), Cores: len(cpuInfo("processor")),
+		Kernel: strings.TrimSpace(string(kernel)), Go: runtime.Version(),
+	}
+}
+
+// cpuInfo returns the values of one name in /proc/cpuinfo, one per core.
+func cpuInfo(name string) (values []string) {
+	b, err := os.ReadFile("/proc/cpuinfo")
+	if err != nil {
+		return nil
+	}
+	for line := range strings.Lines(string(b)) {
+		if key, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(key) == name {
+			values = append(values, strings.TrimSpace(value))
 		}
 	}
-	m := Machine{Cores: len(models), Go: runtime.Version()}
-	slices.Sort(models)
-	m.CPU = strings.Join(slices.Compact(models), ", ")
-	kernel, _ := os.ReadFile("/proc/sys/kernel/osrelease")
-	m.Kernel = strings.TrimSpace(string(kernel))
-	return m
+	return values
 }
 
 // Limits are how far the machine lets connections go. 0 is not known, and limits nothing.

@@ -104,12 +104,18 @@ func pause(d time.Duration) {
 // Errors: of the address.
 func (t Trial) Run(ctx context.Context) ([]Outcome, error) {
 	var conns [connections]*grpc.ClientConn
+	defer func() {
+		for _, conn := range conns {
+			if conn != nil {
+				conn.Close()
+			}
+		}
+	}()
 	for i := range conns {
 		conn, err := grpc.NewClient(t.Addr, grpc.WithNoProxy(), grpc.WithTransportCredentials(insecure.NewCredentials()))
 		if err != nil {
 			return nil, err
 		}
-		defer conn.Close()
 		conn.Connect()
 		conns[i] = conn
 	}
