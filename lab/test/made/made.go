@@ -18,19 +18,15 @@ import (
 type Options struct {
 	// Arms are their names. The primary claim is that the Tail of the last one at
 	// the last load is another than that of the first.
-	Arms []string
-	// Tail is the figure of the primary claim; p99 if it is empty.
-	Tail string
-	// Rates are the loads, in calls per second.
-	Rates []int
+	Arms  []string
+	Tail  string // the figure of the primary claim; p99 if it is empty
+	Rates []int  // the loads, in calls per second
 	// Rounds is how often each arm ran at each load, for so many Seconds.
 	Rounds, Seconds int
 	// Seed draws the calls, Machine what else makes blocks differ.
 	Seed, Machine uint64
-	// Effect is the latency of each arm over that of the one before it.
-	Effect float64
-	// Workers is how many there are.
-	Workers int
+	Effect        float64 // the latency of each arm over that of the one before it
+	Workers       int     // how many there are
 	// Pause stops a worker for 1.5 s in the middle.
 	Pause bool
 	// Quick and Closed label the run, and its loads.

@@ -16,9 +16,8 @@ import (
 	"github.com/cabrank/cabrank/test/real/oneslot"
 )
 
-// R5: one half of the callers leaves half way, and the handlers go on. No later
-// call is sent to wait behind such a ghost, least of all while the other worker
-// has nothing to do, or is refused.
+// R5: one half of the callers leaves half way, and the handlers go on. No later call is sent to
+// wait behind such a ghost, least of all while the other worker has nothing to do, or is refused.
 func TestCallsDoNotWaitBehindGhosts(t *testing.T) { //nolint:tparallel // beside each other, not beside tests that are judged by their time
 	for _, lang := range []string{"python", "ruby"} {
 		t.Run(lang, func(t *testing.T) {

@@ -251,8 +251,7 @@ func TestWhyACallHadToWait(t *testing.T) {
 	c.Stop()
 }
 
-// Without a worker that is ready calls wait, and are told so when they have
-// waited too long.
+// Without a worker that is ready calls wait, and are told so when they have waited too long.
 func TestNoWorkerReady(t *testing.T) {
 	c := harness.StartFault(t, harness.FaultWorker(t, "-boot", "1h"), "--workers", "1", "--queue-timeout", "200ms")
 	conn := harness.Dial(t, c.Addr)

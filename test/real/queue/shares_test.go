@@ -61,9 +61,8 @@ func tookBy(outcomes []oneslot.Outcome, of []int, caller int) (took []time.Durat
 	return took, failed
 }
 
-// A caller that asks for three times what the workers can do waits for itself:
-// another one, told apart by its metadata, gets all that it asks for, soon,
-// from the first moment on.
+// A caller that asks for three times what the workers can do waits for itself: another one, told
+// apart by its metadata, gets all that it asks for, soon, from the first moment on.
 func TestHeavyCallerWaitsForItself(t *testing.T) {
 	const service = 20 * time.Millisecond
 	s := startOneSlots(t, 2, oneSlotOptions{
