@@ -33,8 +33,7 @@ func fibonacci(t testing.TB, n int, kind scenario.FrontKind) rig.Spec {
 	return spec
 }
 
-// A gateway calls what callers would call, is told apart in what is used, and ends with
-// the arm.
+// A gateway calls what callers would call, is told apart in what is used, and ends with the arm.
 func TestGateway(t *testing.T) {
 	for _, kind := range []scenario.FrontKind{scenario.FrontNone, scenario.FrontDNS, scenario.FrontCabrank} {
 		t.Run(string(kind), func(t *testing.T) {

@@ -110,8 +110,7 @@ func TestLabLoadOverTLS(t *testing.T) {
 	}
 }
 
-// A service that cannot be trusted is told in a line with what to do, by reflection and
-// without.
+// A service that cannot be trusted is told in a line with what to do, by reflection and without.
 func TestLabLoadTLSFaults(t *testing.T) {
 	server := certify(t, "service.test")
 	secured := serveTLS(t, &tls.Config{Certificates: []tls.Certificate{server.pair}})
