@@ -184,7 +184,8 @@ func newService(o Options, cfg *config.Config, log *Log) (*service, error) {
 		failed: make(chan error, 1), living: newPhase(), public: newPhase(), upgrading: make(chan struct{}, 1),
 		settings: settings{load: o.Load, level: log.level}, orders: newOrders(),
 	}
-	return s, s.greet()
+	err = s.greet()
+	return s, err
 }
 
 // announce says what is about to run, above all what nobody wrote down: the
