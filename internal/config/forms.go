@@ -21,7 +21,7 @@ var forms = map[string]*regexp.Regexp{
 	"token":    regexp.MustCompile("^[a-zA-Z0-9!#$%&'*+.^_`|~-]+$"),    // RFC 9110 5.6.2
 	"variable": regexp.MustCompile(`^[a-zA-Z_][a-zA-Z0-9_]*$`),         // POSIX, Base Definitions 8.1
 	"yaml":     regexp.MustCompile(`^[a-zA-Z0-9/_][a-zA-Z0-9/_.*-]*$`), // what needs no quotes
-	"visible":  regexp.MustCompile(`^[!-~]+$`),                         // ASCII without blanks
+	"visible":  regexp.MustCompile(`^[[:graph:]]+$`),                   // ASCII without blanks
 
 	// A word in braces that may be meant as a placeholder. What a shell would replace,
 	// ${PORT}, is told apart by its dollar.

@@ -116,10 +116,10 @@ func hedgeDelay() value[time.Duration] {
 }
 
 func showHedge(after time.Duration) string {
-	switch after {
-	case relay.HedgeAuto:
+	switch {
+	case after == relay.HedgeAuto:
 		return automatic
-	case 0:
+	case after == 0:
 		return none
 	}
 	return showDuration(after)

@@ -8,9 +8,11 @@ import (
 	"github.com/cabrank/cabrank/internal/spelling"
 )
 
-// MostQuoted bounds what is repeated of a file, in bytes, mostFaults what is told of it, in
-// lines.
-const mostFaults, MostQuoted = 20, 60
+// mostFaults bounds what is told of a file, in lines.
+const mostFaults = 20
+
+// MostQuoted bounds what is repeated of a file, in bytes.
+const MostQuoted = 60
 
 // Fault is one thing that is wrong with a file.
 type Fault struct {
