@@ -14,14 +14,6 @@ import (
 	"github.com/cabrank/cabrank/internal/testkit"
 )
 
-func wantTook(t *testing.T, began time.Time, want time.Duration) {
-	t.Helper()
-	// The wheel is exact to a tick, and never early.
-	if took := time.Since(began); took < want || took > want+2*time.Millisecond {
-		t.Errorf("took %v, want %v", took, want)
-	}
-}
-
 // A frame may have been sent after the shard's loop read the clock. A worker's CANCEL at the
 // deadline still counts as the deadline (R13), and a status that its library makes then does
 // not free its thread (R5). 3 ms earlier neither holds.

@@ -9,9 +9,11 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/cabrank/cabrank/internal/web"
 )
@@ -46,7 +48,7 @@ func (c *http1Caller) want(status int) (answer *http.Response, body string) {
 // wantEnd takes the end of the connection, and nothing in front of it.
 func (c *http1Caller) wantEnd() {
 	c.t.Helper()
-	if rest, err := io.ReadAll(c.r); len(rest) > 0 {
+	if rest, err := io.ReadAll(c.r); len(rest) > 0 || errors.Is(err, os.ErrDeadlineExceeded) {
 		c.t.Errorf("%q before the end, %v", rest, err)
 	}
 }
@@ -135,6 +137,7 @@ func (w *wire) http1(c *http1Caller, write bool, verb string, args []string) {
 		synctest.Wait()
 		return
 	}
+	_ = c.SetReadDeadline(time.Now().Add(time.Minute)) // a connection in memory has one
 	switch verb {
 	case "end":
 		c.wantEnd()

@@ -27,6 +27,9 @@ func (w *wire) line(words []string) {
 		}
 	}()
 	verb, args := words[0], words[1:]
+	if verb == "w1" && w.bringsW1 {
+		w.rig()
+	}
 	switch {
 	case verb == "rig": // Field=value of Options, before all else
 		w.change = append(w.change, func(o *Options) { w.set(reflect.ValueOf(o).Elem(), args) })
@@ -39,13 +42,17 @@ func (w *wire) line(words []string) {
 	case verb == "auth": // PATHS [TIME]: tokens allow what begins so, for so long
 		w.auth = &tokens{may: args[0], ends: w.duration(append(args, "0")[1])}
 		w.change = append(w.change, withTokens(w.auth))
-	case len(args) > 3 && args[1] == ">": // c 1 > w1 3 call
+	case len(args) > 3 && (args[1] == ">" || args[1] == "<>"): // c 1 > w1 3 call
 		to, rest := args[:1], args[3:] // the same stream there
 		if rest[0][0] >= '0' && rest[0][0] <= '9' {
 			to, rest = rest[:1], rest[1:]
 		}
 		w.frames(verb, true, slices.Concat(args[:1], rest))
 		w.frames(args[2], false, slices.Concat(to, rest))
+		if args[1] == "<>" {
+			w.frames(args[2], true, append(to, "reply"))
+			w.frames(verb, false, []string{args[0], "reply"})
+		}
 	case len(args) > 1 && (args[0] == ">" || args[0] == "<"):
 		w.frames(verb, args[0] == ">", args[1:])
 	case len(args) > 0 && (w.peers[verb] != nil || w.conns[verb] != nil || w.locals[verb] != nil || w.http1s[verb] != nil || verb == "c"):
@@ -67,6 +74,9 @@ func (w *wire) rig() *rig {
 			o.Access = func(a *Access) { w.told = append(w.told, wireTold{*a, string(a.Path)}) }
 		}
 		w.g = newPipeRig(w, append([]func(*Options){w.log.into, told}, w.change...)...)
+		if w.bringsW1 {
+			w.places([]string{"w1", "1"})["worker"]()
+		}
 	}
 	return w.g
 }

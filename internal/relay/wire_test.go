@@ -22,12 +22,14 @@ import (
 // read, in virtual time, and what becomes of the relay between them. A file is about one
 // subject; each case in it, from "-- its name --", has a relay of its own.
 //
-//	worker w1 2               an endpoint with two slots, and its connection
+//	worker w1 2               an endpoint with two slots, and its connection; a case that names w1
+//	                          and does not bring it in has it from the beginning, with one slot
 //	c > 1 call x-a=1          the caller c opens stream 1 and ends it
 //	w1 < 1 call x-a=1         which has to come to w1 next
 //	w1 > 1 head; data hi      two frames in one write
 //	c < 1 head; data hi       and both have to come, in this order
 //	c 3 > w1 5 call           written on stream 3 of c, and to be read on stream 5 of w1
+//	c 3 <> w1 5 call          the same, and the reply comes back
 //	local l                   a caller in this process
 //	http1 h                   a caller over HTTP/1
 //	h > get /                 asks for a page
@@ -72,10 +74,15 @@ type wireCase struct {
 
 type wireLine struct{ at, text string }
 
+func (l wireLine) namesW1() bool  { return wireNamesW1.MatchString(l.text) }
+func (l wireLine) bringsW1() bool { return wireBringsW1.MatchString(l.text) }
+
 var (
 	wireCondition = regexp.MustCompile(`^\[(?:(\w+):)?(!?)([^\]]+)\] *`)
 	wireVariable  = regexp.MustCompile(`\$(\w+)`)
 	wireWord      = regexp.MustCompile(`(?:[^\s";]|"(?:[^"\\]|\\.)*")+|;`)
+	wireNamesW1   = regexp.MustCompile(`\bw1\b`)
+	wireBringsW1  = regexp.MustCompile(`\b(worker|attach|servant|up \S+) (w1\b|w?\$)`)
 	wireQuoted    = regexp.MustCompile(`"(?:[^"\\]|\\.)*"`)
 )
 
@@ -159,6 +166,7 @@ type wire struct {
 	at            string
 	variant, vars map[string]string
 	change        []func(*Options)
+	bringsW1      bool // with the rig
 	g             *rig // from the first line on that needs it
 
 	peers     map[string]*testkit.Peer
@@ -209,6 +217,7 @@ func (w *wire) Fatalf(format string, args ...any) {
 func (w *wire) play(c wireCase, variant map[string]string) {
 	w.variant = variant
 	var lines []wireLine
+	w.bringsW1 = slices.ContainsFunc(c.lines, wireLine.namesW1) && !slices.ContainsFunc(c.lines, wireLine.bringsW1)
 	for _, l := range c.lines {
 		if !slices.ContainsFunc(l.conditions(), func(m []string) bool {
 			return slices.Contains(strings.Split(m[2], ","), variant[m[0]]) == (m[1] == "!")
