@@ -5,8 +5,6 @@ import (
 	"net"
 	"testing"
 
-	"golang.org/x/net/http2"
-
 	"github.com/cabrank/cabrank/internal/testkit"
 )
 
@@ -22,29 +20,6 @@ func (g *rig) callerFrom(address string) *testkit.Peer {
 	p.Greet()
 	p.Skip(testkit.WindowUpdate)
 	return p
-}
-
-// R15: one host that holds all the connections it can get, and does nothing with
-// them, does not keep others out: the one that has been idle for longest goes.
-func TestIdleConnectionsMakeRoom(t *testing.T) {
-	const limit = 16
-	g := newRig(t, func(o *Options) { o.Shards, o.Limits.Connections = 2, limit })
-	var hoarder []*testkit.Peer
-	for range limit - limit/othersPart {
-		hoarder = append(hoarder, g.callerFrom("127.0.0.2"))
-	}
-	for range 6 { // for the first two there is room
-		p := g.callerFrom("127.0.0.3")
-		p.WriteHeaders(1, end, request(checkPath)...)
-		p.WantHeaders(1, noEnd)
-	}
-	for _, p := range hoarder[:4] {
-		p.WantGoAway(http2.ErrCodeNo)
-		p.WantClosed()
-	}
-	if n := g.disconnectedFor("make_room"); n != 4 {
-		t.Errorf("%d connections made room, want 4", n)
-	}
 }
 
 // addressed is a connection in memory of a caller with an address.

@@ -271,6 +271,7 @@ func (w *wire) checks(args []string) map[string]func() {
 		"hedges":         func() { w.counters(stats.Hedges, args, true) },
 		"codes":          func() { w.counters(w.method(stats, args[0]).Codes, args[1:], true) }, // METHOD CODE=count…
 		"seconds":        func() { w.seconds(w.method(stats, args[0]), args[1:]) },              // METHOD Wait, Work or Seconds=time…
+		"load":           func() { w.fields(reflect.ValueOf(g.Load()), args) },                  // Field=value
 		"activity":       func() { w.fields(reflect.ValueOf(g.Activity(w.endpoint(args[0]))), args[1:]) },
 		"endpoint":       func() { w.fields(reflect.ValueOf(*w.state(args[0])), args[1:]) }, // NAME Field=value of rank.EndpointState
 		"gone": func() {
