@@ -41,8 +41,9 @@ apiserver=$PWD/.deps/kube-apiserver/kube-apiserver-$version
 folder=$(mktemp -d)
 started=()
 end() {
-  [ ${#started[@]} = 0 ] || kill "${started[@]}" 2>/dev/null || true
-  wait
+  # What is stored is thrown away, and a kube-apiserver without its etcd does not end.
+  [ ${#started[@]} = 0 ] || kill -KILL "${started[@]}" 2>/dev/null || true
+  wait 2>/dev/null
   rm -rf "$folder"
 }
 trap end EXIT
@@ -69,6 +70,7 @@ for _ in $(seq 120); do
   sleep 0.5
 done
 
+ask create namespace grpc >/dev/null # of the examples
 for file in deploy/kubernetes/*.yaml examples/fibonacci/kubernetes/*.yaml; do
   case $file in *monitoring.yaml | *adapter-rules.yaml) continue ;; esac # of an operator, and values of a chart
   echo "$file"
