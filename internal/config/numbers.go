@@ -116,10 +116,10 @@ func hedgeDelay() value[time.Duration] {
 }
 
 func showHedge(after time.Duration) string {
-	switch {
-	case after == relay.HedgeAuto:
+	if after == relay.HedgeAuto {
 		return automatic
-	case after == 0:
+	}
+	if after == 0 {
 		return none
 	}
 	return showDuration(after)
