@@ -24,7 +24,6 @@ import (
 	"github.com/cabrank/cabrank/test/real/harness"
 )
 
-
 const (
 	// doctors look at each case, one each half second.
 	doctors     = 20
