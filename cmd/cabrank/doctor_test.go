@@ -23,8 +23,8 @@ func TestDoctorFiles(t *testing.T) {
 		var out, complaint bytes.Buffer
 		status := execute(t.Context(), []string{"doctor", "--from", file, "--json"}, &out, &complaint)
 		var said struct {
-			Seconds  float64
-			Findings []doctor.Finding
+			Seconds  float64          `json:"seconds"`
+			Findings []doctor.Finding `json:"findings"`
 		}
 		if err := json.Unmarshal(out.Bytes(), &said); err != nil {
 			t.Fatalf("%s: %v %s%s", name, err, &out, &complaint)

@@ -115,7 +115,7 @@ func (r *record) simulate(slots float64) time.Duration {
 	if rate <= 0 || draw == nil {
 		return 0
 	}
-	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // the same each time
+	random := rand.New(rand.NewPCG(1, 2)) // the same each time
 	free, now := freeAt{make(sort.Float64Slice, max(int(slots), 1))}, 0.0
 	times := make([]float64, simulatedCalls)
 	for i := range times {

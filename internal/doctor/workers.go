@@ -85,7 +85,8 @@ func noWorker(r *record) *Finding {
 // sickWorker finds workers that are silent, say that they do not serve, or were replaced for it.
 func sickWorker(r *record) *Finding {
 	for _, w := range r.now.Workers {
-		then, why := before(r.then.Workers, w.Name), ""
+		var why string
+		then := before(r.then.Workers, w.Name)
 		switch {
 		case w.State == "suspect", w.State == "stopped":
 			why = cmp.Or(w.Reason, "it is "+w.State)

@@ -21,6 +21,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/cabrank/cabrank/examples/go/workpb"
+	"github.com/cabrank/cabrank/internal/doctor"
 	"github.com/cabrank/cabrank/test/real/harness"
 )
 
@@ -41,6 +42,7 @@ type illness struct {
 
 // shell is a worker that is another one at the second place.
 func shell(t *testing.T, second string) []string {
+	t.Helper()
 	worker := strings.Join(harness.FaultWorker(t), " ")
 	return []string{"sh", "-c", "if [ $CABRANK_WORKER = worker-2 ]; then " + strings.ReplaceAll(second, "WORKER", worker) + "; fi; exec " + worker}
 }
@@ -58,12 +60,14 @@ func call(conn *grpc.ClientConn, work, deadline time.Duration) harness.LoopCall 
 // closed is callers that make one call after the other.
 func closed(callers int, work time.Duration) func(*testing.T, *harness.Cabrank, *grpc.ClientConn) {
 	return func(t *testing.T, _ *harness.Cabrank, conn *grpc.ClientConn) {
+		t.Helper()
 		harness.StartLoop(t, callers, call(conn, work, 10*time.Second))
 	}
 }
 
 // repeat does something again and again until the end of the test, after pauses.
 func repeat(t *testing.T, pause func() time.Duration, do func()) {
+	t.Helper()
 	var going sync.WaitGroup
 	ctx, cancel := context.WithCancel(t.Context())
 	t.Cleanup(func() { cancel(); going.Wait() })
@@ -81,6 +85,7 @@ func repeat(t *testing.T, pause func() time.Duration, do func()) {
 func each(pause time.Duration) func() time.Duration { return func() time.Duration { return pause } }
 
 func illnesses(t *testing.T) []illness {
+	t.Helper()
 	fault := harness.FaultWorker(t)
 	tls, _, trust := harness.WithTLS(t, "")
 	node := harness.ReadLangExample(t, "node").Worker
@@ -88,21 +93,25 @@ func illnesses(t *testing.T) []illness {
 		{name: "crash_loop", worker: shell(t, "echo no such table: orders; exit 3"), plant: closed(4, 20*time.Millisecond)},
 		{name: "no_worker", worker: []string{"sleep", "600"}},
 		{name: "sick_worker", worker: fault, plant: func(t *testing.T, c *harness.Cabrank, conn *grpc.ClientConn) {
+			t.Helper()
 			closed(4, 20*time.Millisecond)(t, c, conn)
 			if err := syscall.Kill(c.ReadyPIDs("worker-2")[0], syscall.SIGSTOP); err != nil {
 				t.Fatal(err)
 			}
 		}},
 		{name: "certificate", worker: fault, flags: []string{"--config", tls}, plant: func(t *testing.T, c *harness.Cabrank, _ *grpc.ClientConn) {
+			t.Helper()
 			closed(4, 20*time.Millisecond)(t, c, harness.DialTLS(t, c.Addr, trust))
 		}},
 		{name: "files", worker: fault, limit: "120", plant: func(t *testing.T, c *harness.Cabrank, conn *grpc.ClientConn) {
+			t.Helper()
 			closed(2, 20*time.Millisecond)(t, c, conn)
 			for range 40 {
 				harness.Dial(t, c.Addr).Connect()
 			}
 		}},
 		{name: "too_many_slots", flags: []string{"--workers", "1", "--slots", "8"}, worker: node, plant: func(t *testing.T, _ *harness.Cabrank, conn *grpc.ClientConn) {
+			t.Helper()
 			harness.StartLoop(t, 6, func(ctx context.Context) error {
 				ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
 				defer cancel()
@@ -113,6 +122,7 @@ func illnesses(t *testing.T) []illness {
 		{name: "slow_worker", flags: []string{"--workers", "3"}, worker: shell(t, "exec WORKER -slow 6"), plant: closed(6, 20*time.Millisecond)},
 		{name: "too_few_workers", flags: []string{"--workers", "1", "--slots", "2"}, worker: fault, plant: closed(8, 20*time.Millisecond)},
 		{name: "short_deadlines", flags: []string{"--config", configOf(t, "on_cancel: free\n"), "--slots", "1"}, worker: fault, plant: func(t *testing.T, _ *harness.Cabrank, conn *grpc.ClientConn) {
+			t.Helper()
 			repeat(t, each(time.Second), func() {
 				var burst sync.WaitGroup
 				for range 12 {
@@ -123,6 +133,7 @@ func illnesses(t *testing.T) []illness {
 		}},
 		{name: "pages_lost", worker: harness.FaultWorker(t, "-metrics"), flags: []string{"--config", configOf(t, "metrics: {interval: 1s}\n")}, plant: closed(4, 20*time.Millisecond)},
 		{name: "connection_per_call", worker: fault, plant: func(t *testing.T, c *harness.Cabrank, _ *grpc.ClientConn) {
+			t.Helper()
 			harness.StartLoop(t, 2, func(ctx context.Context) error {
 				conn, err := grpc.NewClient(c.Addr, grpc.WithNoProxy(), grpc.WithTransportCredentials(insecure.NewCredentials()))
 				if err != nil {
@@ -133,6 +144,7 @@ func illnesses(t *testing.T) []illness {
 			})
 		}},
 		{name: "no_deadlines", worker: fault, plant: func(t *testing.T, _ *harness.Cabrank, conn *grpc.ClientConn) {
+			t.Helper()
 			harness.StartLoop(t, 4, func(ctx context.Context) error {
 				_, err := workpb.NewWorkClient(conn).Io(ctx, &workpb.IoRequest{Millis: 20})
 				return err
@@ -142,12 +154,14 @@ func illnesses(t *testing.T) []illness {
 
 		{name: "calm_idle", worker: fault},
 		{name: "calm_nine_tenths", worker: fault, plant: func(t *testing.T, _ *harness.Cabrank, conn *grpc.ClientConn) {
+			t.Helper()
 			// Calls come by chance: 450 a second of 20 ms for 10 slots.
 			repeat(t, func() time.Duration { return time.Duration(rand.ExpFloat64() * float64(time.Second) / 450) }, func() {
 				_ = call(conn, 20*time.Millisecond, 10*time.Second)(t.Context())
 			})
 		}},
 		{name: "calm_streams", worker: fault, plant: func(t *testing.T, _ *harness.Cabrank, conn *grpc.ClientConn) {
+			t.Helper()
 			harness.StartLoop(t, 6, func(ctx context.Context) error {
 				stream, err := workpb.NewWorkClient(conn).Count(ctx, &workpb.CountRequest{To: 30, PauseMillis: 100})
 				for err == nil {
@@ -157,10 +171,12 @@ func illnesses(t *testing.T) []illness {
 			})
 		}},
 		{name: "calm_roll", worker: fault, plant: func(t *testing.T, c *harness.Cabrank, conn *grpc.ClientConn) {
+			t.Helper()
 			closed(4, 20*time.Millisecond)(t, c, conn)
 			repeat(t, each(3*time.Second), func() { c.Signal(syscall.SIGHUP) })
 		}},
 		{name: "calm_burst", worker: fault, plant: func(t *testing.T, c *harness.Cabrank, conn *grpc.ClientConn) {
+			t.Helper()
 			closed(2, 20*time.Millisecond)(t, c, conn)
 			repeat(t, each(3*time.Second), func() {
 				for range 40 {
@@ -173,6 +189,7 @@ func illnesses(t *testing.T) []illness {
 
 // configOf is the path of a configuration.
 func configOf(t *testing.T, text string) string {
+	t.Helper()
 	path := filepath.Join(t.TempDir(), "cabrank.yml")
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
@@ -201,6 +218,7 @@ func TestDoctor(t *testing.T) {
 }
 
 func (i *illness) start(t *testing.T, control string) *harness.Cabrank {
+	t.Helper()
 	flags := append([]string{"--control", control}, i.flags...)
 	if i.limit != "" {
 		t.Setenv("CABRANK_BIN", limited(t, i.limit))
@@ -214,9 +232,10 @@ func (i *illness) start(t *testing.T, control string) *harness.Cabrank {
 
 // limited is a program that is cabrank with few open files.
 func limited(t *testing.T, files string) string {
+	t.Helper()
 	path := filepath.Join(t.TempDir(), "cabrank")
 	text := fmt.Sprintf("#!/bin/sh\nulimit -n %s\nexec %s \"$@\"\n", files, harness.CabrankBinary(t))
-	if err := os.WriteFile(path, []byte(text), 0o700); err != nil { //nolint:gosec // a program
+	if err := os.WriteFile(path, []byte(text), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	return path
@@ -224,6 +243,7 @@ func limited(t *testing.T, files string) string {
 
 // examine has all doctors look and holds what they say.
 func examine(t *testing.T, name, control string) {
+	t.Helper()
 	var all sync.WaitGroup
 	bin := filepath.Join(harness.Root(t), "bin", "cabrank")
 	tick := time.NewTicker(doctorEvery) // so that their windows differ
@@ -236,7 +256,7 @@ func examine(t *testing.T, name, control string) {
 		all.Go(func() {
 			out, err := exec.CommandContext(t.Context(), bin, args...).CombinedOutput()
 			var said struct {
-				Findings []struct{ Name, Says, Do string }
+				Findings []doctor.Finding `json:"findings"`
 			}
 			if json.Unmarshal(out, &said) != nil {
 				t.Errorf("doctor %d: %v\n%s", n, err, out)
@@ -260,6 +280,7 @@ func examine(t *testing.T, name, control string) {
 
 // thin keeps of a file each fourth look and the last one, without paths of this machine.
 func thin(t *testing.T, file string) {
+	t.Helper()
 	text, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
