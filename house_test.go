@@ -69,7 +69,7 @@ var ceilings = map[string]int{
 	"lines of code, packaging":           2_271,
 	"lines of code, proto":               66,
 	"lines of code, scripts":             478,
-	"lines of docs":                      11_165,
+	"lines of docs":                      11_266,
 	"lines of tests":                     112_760,
 	"methods of call and attempt":        153,
 }
