@@ -62,8 +62,8 @@ func LoadOldSocket(name string, readFile func(string) ([]byte, error)) (OldSocke
 		switch {
 		case s.key.Flag == "":
 			old.Idle = append(old.Idle, s.key.Name)
-		case s.value.IsMap():
-			s.value.Fault("", "is a section, not a value", s.key.Allowed())
+		case s.value.IsMap(), slices.ContainsFunc(s.value.Items(), func(item strictyaml.Node) bool { return !item.Alone() }):
+			s.value.Fault("", "is a section, or has one in it, not a value", s.key.Allowed())
 		case text != "":
 			if err := s.key.kind.set(s.key.field(new(Config)), text); err != nil {
 				s.value.Fault("", err.Error(), s.key.Allowed())

@@ -51,6 +51,7 @@ func TestOldSocketFaults(t *testing.T) {
 		"server:\n  read_limit: -1":                       "juggler.yml:2: server.read_limit: \"-1\" is out of range; allowed: 1 to 1GiB",
 		"server: {paths: ws}":                             `juggler.yml:1: server.paths: `,
 		"server: {paths: [ws]}":                           `juggler.yml:1: server.paths: `,
+		"server: {paths: [/ws, {a: b}]}":                  `juggler.yml:1: server.paths: is a section, or has one in it`,
 		"server: {whitelisted_origins: ['*']}":            `juggler.yml:1: server.whitelisted_origins: "*" is not an origin`,
 		"redis: {addr: 'h:1', pubsub: {addr: 'i:1'}}":     "juggler.yml:1: redis.addr: is given beside",
 		"redis: {pubsub: {addr: 'i:1'}}":                  "juggler.yml:1: redis.pubsub.addr: is given without redis.caller.addr",
