@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing/synctest"
 	"time"
 
@@ -70,8 +71,13 @@ func (w *wire) line(words []string) {
 
 func (w *wire) rig() *rig {
 	if w.g == nil {
+		var telling sync.Mutex // of shards
 		told := func(o *Options) {
-			o.Access = func(a *Access) { w.told = append(w.told, wireTold{*a, string(a.Path)}) }
+			o.Access = func(a *Access) {
+				telling.Lock()
+				defer telling.Unlock()
+				w.told = append(w.told, wireTold{*a, string(a.Path)})
+			}
 		}
 		w.g = newPipeRig(w, append([]func(*Options){w.log.into, told}, w.change...)...)
 		if w.bringsW1 {
