@@ -20,7 +20,7 @@ import (
 // text of an issue names, in a commit of its own. `go test -run TestHouse -v .` prints
 // the table as it is now.
 var ceilings = map[string]int{
-	programBytes:                         17_929_000,
+	programBytes:                         17_933_000,
 	"configuration keys":                 68,
 	"lines of README.md":                 138,
 	"lines of code, bench":               416,
@@ -64,7 +64,7 @@ var ceilings = map[string]int{
 	"lines of code, internal/spelling":   80,
 	"lines of code, internal/watch":      209,
 	"lines of code, internal/web":        2_270,
-	"lines of code, internal/webdoors":   259,
+	"lines of code, internal/webdoors":   264,
 	"lines of code, internal/worker":     5_999,
 	"lines of code, packaging":           2_271,
 	"lines of code, proto":               66,

@@ -12,6 +12,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"strings"
 
 	"github.com/cabrank/cabrank/internal/door"
 	"github.com/cabrank/cabrank/internal/grpcwire"
@@ -107,6 +108,10 @@ func refuse(w http.ResponseWriter, r *http.Request) {
 	switch r.Method {
 	case http.MethodPost:
 	case http.MethodGet, http.MethodHead:
+		if strings.EqualFold(r.Header.Get("Upgrade"), "websocket") {
+			http.Error(w, "cabrank: no sockets are served at this path, see the key socket.path", http.StatusNotFound)
+			return
+		}
 		http.Error(w, "cabrank: no page is served here, but calls by gRPC, gRPC-Web and Connect", http.StatusNotFound)
 		return
 	default:
