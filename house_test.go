@@ -20,7 +20,7 @@ import (
 // text of an issue names, in a commit of its own. `go test -run TestHouse -v .` prints
 // the table as it is now.
 var ceilings = map[string]int{
-	programBytes:                         17_933_000,
+	programBytes:                         17_941_000,
 	"configuration keys":                 68,
 	"lines of README.md":                 138,
 	"lines of code, bench":               416,
@@ -35,7 +35,7 @@ var ceilings = map[string]int{
 	"lines of code, internal/cgroup":     511,
 	"lines of code, internal/cli":        494,
 	"lines of code, lab":                 18_508,
-	"lines of code, internal/config":     4_332,
+	"lines of code, internal/config":     4_365,
 	"lines of code, internal/demo":       449,
 	"lines of code, internal/discover":   2_201,
 	"lines of code, internal/doctor":     710,
@@ -70,7 +70,7 @@ var ceilings = map[string]int{
 	"lines of code, proto":               66,
 	"lines of code, scripts":             478,
 	"lines of docs":                      11_266,
-	"lines of tests":                     112_760,
+	"lines of tests":                     112_753,
 	"methods of call and attempt":        153,
 }
 

@@ -58,14 +58,15 @@ func (k Key) written(text string, from Origin) setting {
 //
 // Errors: Faults, with one line for everything that is wrong in any source;
 // the Config is nil then. Contradictions between values are looked for only
-// when every value by itself is right.
+// when every value by itself is right, but for those within the rule of a method.
 func Load(sources Sources) (*Config, error) {
 	environ := parseEnviron(sources.Environ)
 	config, faults := gather(sources, environ)
 	config.setCommand(sources.Command)
-	if len(faults) == 0 {
-		config.tidyMethods()
+	if config.tidyMethods(); len(faults) == 0 {
 		faults = config.contradictions()
+	} else {
+		faults = config.withMethodRules(faults)
 	}
 	if len(faults) > 0 {
 		return nil, faults

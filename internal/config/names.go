@@ -78,8 +78,13 @@ func Suggest(flag string) string {
 		if key.Flag != "" {
 			flags = append(flags, key.Flag)
 		}
-		if underscored(key.Name) == name || last(key.Name) == name {
+		if last(key.Name) == name {
 			named = append(named, key)
+		}
+	}
+	for _, key := range Keys() {
+		if underscored(key.Name) == name {
+			named = []Key{key} // its whole name
 		}
 	}
 	if len(named) == 1 && named[0].Flag == "" {

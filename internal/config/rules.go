@@ -3,6 +3,7 @@ package config
 import (
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // rule is what holds between values that are right alone.
@@ -19,6 +20,12 @@ func (c *Config) contradictions() Faults {
 	for _, r := range c.Methods {
 		all = append(all, c.methodRules(r))
 	}
+	faults = append(faults, c.broken(all...)...)
+	return append(append(faults, c.methodsOfLanes()...), c.tidyCallers()...)
+}
+
+// broken are the faults of rules.
+func (c *Config) broken(all ...[]rule) (faults Faults) {
 	for _, rules := range all {
 		for _, r := range rules {
 			if r.broken {
@@ -26,7 +33,27 @@ func (c *Config) contradictions() Faults {
 			}
 		}
 	}
-	return append(append(faults, c.methodsOfLanes()...), c.tidyCallers()...)
+	return faults
+}
+
+// withMethodRules adds to faults what is wrong within the rules of methods that have none, each
+// before the faults of the lines behind it.
+func (c *Config) withMethodRules(faults Faults) Faults {
+	all := slices.Clone(faults)
+	for _, r := range c.Methods {
+		path := entryPath("methods", r.Pattern)
+		if slices.ContainsFunc(faults, func(f Fault) bool { return strings.HasPrefix(f.Key, path) }) {
+			continue
+		}
+		for _, f := range c.broken(c.methodRules(r)) {
+			behind := slices.IndexFunc(all, func(o Fault) bool { return o.Origin.File == f.Origin.File && o.Origin.Line > f.Origin.Line })
+			if behind < 0 {
+				behind = len(all)
+			}
+			all = slices.Insert(all, behind, f)
+		}
+	}
+	return all
 }
 
 func (c *Config) faultAt(key, what, allowed string) Fault {
