@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"maps"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/cabrank/cabrank/internal/admin"
@@ -51,6 +52,8 @@ type autoscale struct {
 	acting  sync.Mutex // held while the number is decided and changed; guards the next two
 	machine machine
 	boots   boots
+
+	seen atomic.Pointer[measured]
 
 	mu     sync.Mutex // guards the rest
 	on     bool       // the number adapts at all
@@ -213,13 +216,22 @@ func (a *autoscale) tellLimit(d scale.Decision, now time.Duration) {
 	a.log.Warn("more workers are needed than there may be", "workers", d.Wanted, "reason", d.Reason.String(), "why", d.Words)
 }
 
-// measure is what a decision would be made by now, and the CPU time of each worker by its
-// process group.
-func (a *autoscale) measure(now time.Time) (scale.Sample, map[int]time.Duration) {
-	a.acting.Lock()
+// measured is what was measured last for those who look.
+type measured struct {
+	sample scale.Sample
+	cpu    map[int]time.Duration // of each worker, by its process group; not changed
+}
+
+// measure is what a decision would be made by now. While the number of workers is being
+// changed, which can take long, it is what was measured last, nil if nothing was.
+func (a *autoscale) measure(now time.Time) *measured {
+	if !a.acting.TryLock() {
+		return a.seen.Load()
+	}
 	defer a.acting.Unlock()
-	sample := a.gather(now)
-	return sample, maps.Clone(a.machine.used)
+	m := &measured{a.gather(now), maps.Clone(a.machine.used)}
+	a.seen.Store(m)
+	return m
 }
 
 // gather puts together what is known now.

@@ -277,3 +277,20 @@ func TestMachine(t *testing.T) {
 		t.Error("nothing is left of the memory")
 	}
 }
+
+// Who looks never waits for a change of the number of workers, which can take long, and sees
+// what was measured before.
+func TestMeasureDoesNotWait(t *testing.T) {
+	s, a := newScene(auto(1, 20))
+	a.acting.Lock()
+	if m := a.measure(s.now); m != nil {
+		t.Errorf("measured before anything was: %+v", m)
+	}
+	a.acting.Unlock()
+	before := a.measure(s.now)
+	a.acting.Lock()
+	defer a.acting.Unlock()
+	if m := a.measure(s.now.Add(time.Second)); m != before {
+		t.Errorf("%+v, want %+v", m, before)
+	}
+}

@@ -15,10 +15,11 @@ const ownFiles = "/proc/self/fd"
 func (s *service) Live() admin.Live {
 	live := admin.NewLive(s.relay.Stats(), s.began)
 	live.Files, live.FilesLimit = filesNow(), admin.OpenFiles()
-	used := make(map[int]time.Duration)
+	var used map[int]time.Duration
 	if s.autoscale != nil {
-		sample, cpu := s.autoscale.measure(time.Now())
-		live.Load, used = &sample, cpu
+		if m := s.autoscale.measure(time.Now()); m != nil {
+			live.Load, used = &m.sample, m.cpu
+		}
 	}
 	workers := make(map[string]worker.Status)
 	for _, w := range s.fleet() {
