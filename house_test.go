@@ -20,7 +20,7 @@ import (
 // text of an issue names, in a commit of its own. `go test -run TestHouse -v .` prints
 // the table as it is now.
 var ceilings = map[string]int{
-	programBytes:                         17_941_000,
+	programBytes:                         17_949_000,
 	"configuration keys":                 68,
 	"lines of README.md":                 138,
 	"lines of code, bench":               416,

@@ -24,6 +24,8 @@ const (
 	lookEvery = 250 * time.Millisecond
 	// Less than leastLook tells nothing of the load, and more than mostLook is for plots.
 	leastLook, mostLook = time.Second, 10 * time.Minute
+	// lookLimit is how long a cabrank may take to answer.
+	lookLimit = 5 * time.Second
 	// longestLook bounds a line of a saved file, in bytes.
 	longestLook = 8 << 20
 )
@@ -54,7 +56,7 @@ const doctorExamples = `  cabrank doctor
 
 func newDoctorCommand() *cobra.Command {
 	var with asking
-	var d doctoring
+	d := doctoring{limit: lookLimit}
 	cmd := &cobra.Command{
 		Use:     "doctor",
 		Short:   "Find what is wrong with a running cabrank",
@@ -88,6 +90,7 @@ func newDoctorCommand() *cobra.Command {
 // doctoring is what the flags say.
 type doctoring struct {
 	time       time.Duration
+	limit      time.Duration // for one look
 	from, save string
 }
 
@@ -105,7 +108,7 @@ func (d *doctoring) looks(cmd *cobra.Command, with *asking) ([]doctor.Look, erro
 	ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	if cli.ScreenOf(cmd.ErrOrStderr()).InPlace {
-		fmt.Fprintf(cmd.ErrOrStderr(), "looking at %s for %v; Ctrl-C says what was seen so far\n", client.Path(), d.time)
+		fmt.Fprintf(cmd.ErrOrStderr(), "looking at %s for %v; Ctrl-C ends it earlier\n", client.Path(), d.time)
 	}
 	looks, err := d.look(ctx, client)
 	if err != nil {
@@ -126,7 +129,10 @@ func (d *doctoring) look(ctx context.Context, client *admin.Client) (looks []doc
 	defer tick.Stop()
 	for {
 		over := timeout.Err() != nil
-		look, err := lookOnce(context.WithoutCancel(ctx), client, over || len(looks) == 0)
+		look, err := d.lookOnce(ctx, client, over || len(looks) == 0)
+		if err != nil && len(looks) > 0 {
+			return nil, fmt.Errorf("cabrank went away while it was looked at: %v", err) //nolint:errorlint // that nobody is there is no fault of the command line now
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -140,7 +146,16 @@ func (d *doctoring) look(ctx context.Context, client *admin.Client) (looks []doc
 	}
 }
 
-func lookOnce(ctx context.Context, client *admin.Client, status bool) (look doctor.Look, err error) {
+// lookOnce looks once, also when ctx has ended.
+func (d *doctoring) lookOnce(ctx context.Context, client *admin.Client, status bool) (look doctor.Look, err error) {
+	late := fmt.Errorf("the cabrank at %s has not answered within %v: is its process stopped?", client.Path(), d.limit)
+	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), d.limit, late)
+	defer cancel()
+	defer func() {
+		if err != nil && ctx.Err() != nil {
+			err = context.Cause(ctx)
+		}
+	}()
 	if look.Live, err = client.Live(ctx); err != nil || !status {
 		return look, err
 	}

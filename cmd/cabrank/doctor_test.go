@@ -3,12 +3,20 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"io"
+	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
+	"github.com/cabrank/cabrank/internal/admin"
+	"github.com/cabrank/cabrank/internal/cli"
 	"github.com/cabrank/cabrank/internal/doctor"
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // What was seen of real faults, each kept by TestDoctor (soak, -update) in a file of its name, is
@@ -75,5 +83,46 @@ func TestDoctorRefuses(t *testing.T) {
 		if status != 2 || !strings.Contains(out.String(), test.says) || strings.Count(out.String(), "\n") > 2 {
 			t.Errorf("%s: exit status %d, %s", test.line, status, &out)
 		}
+	}
+}
+
+// A cabrank that is too old, does not answer, or goes away is told of in one line, with status 1.
+func TestDoctorOfOneThatDoesNotTell(t *testing.T) {
+	for _, test := range []struct {
+		name, says string
+		answer     func(w http.ResponseWriter, asked int32)
+	}{
+		{"too old", "is older than this command and has no /v1/live: cabrank upgrade", func(w http.ResponseWriter, _ int32) {
+			w.WriteHeader(http.StatusNotFound)
+		}},
+		{"silent", "has not answered within 200ms: is its process stopped?", nil},
+		{"gone", "went away while it was looked at", func(w http.ResponseWriter, asked int32) {
+			if asked > 2 {
+				panic(http.ErrAbortHandler)
+			}
+			_, _ = io.WriteString(w, `{"pid": 7}`)
+		}},
+	} {
+		path := filepath.Join(t.TempDir(), "s")
+		on, err := net.Listen("unix", path)
+		testkit.Must(t, err)
+		var asked atomic.Int32
+		server := &http.Server{ReadHeaderTimeout: time.Second, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if test.answer == nil {
+				<-r.Context().Done()
+				return
+			}
+			test.answer(w, asked.Add(1))
+		})}
+		served := make(chan struct{})
+		go func() { defer close(served); _ = server.Serve(on) }() // until Close
+		client := admin.NewClient(path)
+		d := doctoring{time: 5 * time.Second, limit: 200 * time.Millisecond}
+		if _, err := d.look(t.Context(), client); err == nil || !strings.Contains(err.Error(), test.says) || cli.Status(answered(err)) != 1 {
+			t.Errorf("%s: %v", test.name, err)
+		}
+		client.Close()
+		testkit.Must(t, server.Close())
+		<-served
 	}
 }

@@ -65,7 +65,7 @@ func TestExamine(t *testing.T) {
 		{"crash_loop", "3 times", func(l *Look, i int) {
 			l.Status.Workers[0].Restarts = map[string]int{"exit": 1 + min(i, 2)}
 		}},
-		{"", "", func(l *Look, i int) { // once is none
+		{"", "", func(l *Look, i int) { // once is no loop
 			l.Status.Workers[0].Restarts = map[string]int{"exit": 1 + min(i, 1)}
 		}},
 		{"no_worker", "no worker takes calls: exec: no such file", func(l *Look, _ int) {
@@ -113,6 +113,11 @@ func TestExamine(t *testing.T) {
 			l.Live.Workers[1].Pace, l.Live.Workers[1].Slow = 3, true
 		}},
 		{"", "", func(l *Look, i int) { l.Live.Workers[1].Slow = i%3 == 0 }},
+		{"short_deadlines", "40 of 1000", func(l *Look, i int) { // before the load is known
+			if l.Live.Refusals["deadline_queued"] = uint64(i); i == 0 {
+				l.Live.Load = nil
+			}
+		}},
 		{"too_few_workers", "2 → 3 workers, p99 25ms → about 25ms", func(l *Look, i int) {
 			l.Live.Load.Waiting, l.Live.Load.SlotTime = 3, time.Duration(i)*2500*time.Millisecond
 		}},

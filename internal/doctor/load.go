@@ -27,7 +27,7 @@ const (
 
 // tooFew finds workers that cannot keep up, and says how many would.
 func tooFew(r *record) *Finding {
-	if r.last.Load == nil || r.first.Load == nil || r.last.Load.Ready == 0 || !r.starved() {
+	if !r.loaded() || r.last.Load.Ready == 0 || !r.starved() {
 		return nil
 	}
 	now, s := r.last.Load.Ready+r.last.Load.Booting, r.last.Load
@@ -62,6 +62,9 @@ func short(d time.Duration) time.Duration {
 	}
 	return d.Round(time.Millisecond)
 }
+
+// loaded reports whether the load is known: there are workers, and a cabrank that tells.
+func (r *record) loaded() bool { return r.first.Load != nil && r.last.Load != nil }
 
 // starved reports whether calls are refused for lack of slots, or wait all the time.
 func (r *record) starved() bool {
@@ -155,7 +158,7 @@ func (r *record) drawWork() func(*rand.Rand) float64 {
 // other times.
 func shortDeadlines(r *record) *Finding {
 	late := r.refused("deadline_queued", "deadline_shed")
-	if late <= fewRefusals || r.share(late) < someShare || r.last.Load != nil && r.starved() {
+	if late <= fewRefusals || r.share(late) < someShare || r.loaded() && r.starved() {
 		return nil
 	}
 	wait := r.p99(func(l admin.Live) admin.LiveTimes { return l.Waited })

@@ -18,7 +18,7 @@ const (
 	crowdInWorker = 2 // calls at a time in a worker that could as well wait outside
 
 	// oneThread is the CPU time per second of a worker that runs one thread at a time, and
-	// does nothing else. It is read once a second, hence the room.
+	// does nothing else. It is read once a second, so that it differs by a tenth.
 	oneThread, oneThreadMost = .8, 1.15
 	// idleCPU seconds per second are free, so that it is not the machine that is full.
 	idleCPU = .4
@@ -126,7 +126,7 @@ func tooManySlots(r *record) *Finding {
 			Do:   "workers.slots: at most the threads of one worker",
 		}
 	}
-	if r.last.Load == nil || r.last.Load.CPUs-(r.last.Load.CPU-r.first.Load.CPU).Seconds()/r.seconds < idleCPU {
+	if !r.loaded() || r.last.Load.CPUs-(r.last.Load.CPU-r.first.Load.CPU).Seconds()/r.seconds < idleCPU {
 		return nil
 	}
 	for _, w := range r.last.Workers {
