@@ -26,7 +26,7 @@ var ceilings = map[string]int{
 	"lines of code, bench":               416,
 	"lines of code, callee":              1_705,
 	"lines of code, client":              2_302,
-	"lines of code, cmd/cabrank":         3_117,
+	"lines of code, cmd/cabrank":         3_132,
 	"lines of code, examples":            2_664,
 	"lines of code, internal/accesslog":  270,
 	"lines of code, internal/admin":      2_373,
@@ -55,7 +55,7 @@ var ceilings = map[string]int{
 	"lines of code, internal/scalesim":   304,
 	"lines of code, internal/schema":     1_009,
 	"lines of code, internal/scrape":     2_822,
-	"lines of code, internal/service":    3_849,
+	"lines of code, internal/service":    3_862,
 	"lines of code, internal/shard":      2_087,
 	"lines of code, internal/sink":       191,
 	"lines of code, internal/socket":     5_477,
@@ -70,7 +70,7 @@ var ceilings = map[string]int{
 	"lines of code, proto":               66,
 	"lines of code, scripts":             478,
 	"lines of docs":                      11_266,
-	"lines of tests":                     112_753,
+	"lines of tests":                     112_830,
 	"methods of call and attempt":        153,
 }
 
