@@ -95,6 +95,7 @@ func illnesses(t *testing.T) []illness {
 		{name: "sick_worker", worker: fault, plant: func(t *testing.T, c *harness.Cabrank, conn *grpc.ClientConn) {
 			t.Helper()
 			closed(4, 20*time.Millisecond)(t, c, conn)
+			c.WaitWorkers(2)
 			if err := syscall.Kill(c.ReadyPIDs("worker-2")[0], syscall.SIGSTOP); err != nil {
 				t.Fatal(err)
 			}
