@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"unicode"
+
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 var (
@@ -244,9 +246,7 @@ func TestInstallPageNamesThisVersion(t *testing.T) {
 // carries its number.
 func TestDecisionsAreNumbered(t *testing.T) {
 	entries, err := os.ReadDir("docs/decisions")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	for i, entry := range entries {
 		m := recordName.FindStringSubmatch(entry.Name())
 		if m == nil {
@@ -267,8 +267,6 @@ func number(n int) string { return fmt.Sprintf("%03d", n) }
 func read(t *testing.T, name string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.FromSlash(name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return string(text)
 }

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/cabrank/cabrank/internal/config"
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // ceilings are what the house may be at most. A change may lower one, and has to when
@@ -140,9 +141,7 @@ func measure(t *testing.T) map[string]int {
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	for _, f := range tree(t)["internal/relay"].code() {
 		for _, d := range f.syntax.Decls {
 			if fn, ok := d.(*ast.FuncDecl); ok && fn.Recv != nil && slices.Contains([]string{"call", "attempt"}, receiver(fn)) {

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // file is one Go file, whatever its build tags.
@@ -51,9 +53,7 @@ func allFiles(files []file, is func(file) bool) bool {
 func tree(t *testing.T) map[string]*folder {
 	t.Helper()
 	folders, err := parseTree()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return folders
 }
 
@@ -84,9 +84,7 @@ var parseTree = sync.OnceValues(func() (map[string]*folder, error) {
 func sourceFiles(t *testing.T, extension string) []string {
 	t.Helper()
 	names, err := walkSources(extension)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if len(names) == 0 {
 		t.Fatalf("no %s files found: is this the root of the tree?", extension)
 	}
@@ -146,7 +144,5 @@ func TestTreeHoldsSourcesOnly(t *testing.T) {
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 }

@@ -42,9 +42,7 @@ func TestMovesInTwoParts(t *testing.T) {
 		ran <- id
 		return id, nil
 	}, AtLeastOnce())
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, c.Start())
 	t.Cleanup(func() { _ = c.Shutdown(context.Background()) })
 	var got []string
 	for range 4 {

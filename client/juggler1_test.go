@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/gorilla/websocket"
+
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // said is what a client of juggler.1 has said.
@@ -199,9 +201,7 @@ func TestRevokedSubscription(t *testing.T) {
 	}), func(t *testing.T, _ *lines, c *Client) {
 		t.Helper()
 		s, err := c.SubscribePattern(t.Context(), "a*")
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		if e, err := s.Next(t.Context()); err != nil || e.Channel != "a" || e.ID != "" {
 			t.Errorf("got %+v, %v", e, err)
 		}
@@ -226,9 +226,7 @@ func TestGapAtTheServer(t *testing.T) {
 	}), func(t *testing.T, _ *lines, c *Client) {
 		t.Helper()
 		s, err := c.SubscribePattern(t.Context(), "a*")
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		for i, want := range []bool{false, false, true, false} {
 			if e, err := s.Next(t.Context()); err != nil || e.Resumed != want {
 				t.Errorf("event %d: got %+v, %v", i, e, err)
@@ -278,9 +276,7 @@ func TestUnasked(t *testing.T) {
 		return []string{`{"type":"sub","channel":"user.7"}`, `{"type":"evnt","channel":"user.7","args":1}`, fmt.Sprintf(`{"type":"ack","id":%d}`, m.ID)}
 	}), func(t *testing.T, _ *lines, c *Client) {
 		t.Helper()
-		if err := c.Publish(t.Context(), "c", 1); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, c.Publish(t.Context(), "c", 1))
 		if e := <-got; e.Channel != "user.7" || string(e.Args) != "1" {
 			t.Errorf("got %+v", e)
 		}

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/gorilla/websocket"
+
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // lines is a server whose connections are in memory, so that a test has its own clock.
@@ -131,9 +133,7 @@ func bubble(t *testing.T, o Options, serve func(*websocket.Conn, <-chan struct{}
 		defer l.close()
 		o.DialContext = l.dial
 		c, err := Dial(t.Context(), "ws://server", o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		defer c.Close()
 		test(t, l, c)
 	})
@@ -151,9 +151,7 @@ func TestReconnects(t *testing.T) {
 	}), func(t *testing.T, l *lines, c *Client) {
 		t.Helper()
 		s, err := c.Subscribe(t.Context(), "c")
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		if e, err := s.Next(t.Context()); err != nil || e.Resumed {
 			t.Fatalf("got %+v, %v", e, err)
 		}
@@ -268,9 +266,7 @@ func TestNoReconnect(t *testing.T) {
 	bubble(t, Options{NoReconnect: true}, answering(func(m message) []string { return []string{ack(m)} }), func(t *testing.T, l *lines, c *Client) {
 		t.Helper()
 		s, err := c.Subscribe(t.Context(), "c")
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		l.drop(false)
 		_, err = s.Next(t.Context())
 		<-c.Done()
@@ -288,9 +284,7 @@ func TestClose(t *testing.T) {
 	bubble(t, Options{}, answering(func(m message) []string { return []string{ack(m)} }), func(t *testing.T, _ *lines, c *Client) {
 		t.Helper()
 		s, err := c.Subscribe(t.Context(), "c")
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		ended := make(chan error)
 		go func() {
 			_, err := c.Call(t.Context(), "f", 1)
@@ -364,9 +358,7 @@ func TestResubscribeRefused(t *testing.T) {
 		subscriptions := map[string]*Subscription{}
 		for _, channel := range []string{"later", "much", "never"} {
 			s, err := c.Subscribe(t.Context(), channel)
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			s.Next(t.Context())
 			subscriptions[channel] = s
 		}

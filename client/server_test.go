@@ -47,9 +47,7 @@ func serve(t testing.TB) (url string, memory *broker.Memory) {
 func dial(t testing.TB, url string, o Options) *Client {
 	t.Helper()
 	c, err := Dial(t.Context(), url, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	t.Cleanup(c.Close)
 	return c
 }
@@ -173,17 +171,11 @@ func TestSubscriptions(t *testing.T) { onEach(t, testSubscriptions) }
 func testSubscriptions(t *testing.T, c *Client) {
 	t.Helper()
 	plain, err := c.Subscribe(t.Context(), "a.1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	pattern, err := c.SubscribePattern(t.Context(), "a.*")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	second, err := c.Subscribe(t.Context(), "a.1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	second.Close()
 	var last *Receipt
 	for i := range 1000 {
@@ -191,9 +183,7 @@ func testSubscriptions(t *testing.T, c *Client) {
 			t.Fatal(err)
 		}
 	}
-	if err := last.Wait(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, last.Wait(t.Context()))
 	for _, s := range []*Subscription{plain, pattern} {
 		next := 0
 		for i, err := range Values[int](t.Context(), s) {
@@ -208,9 +198,7 @@ func testSubscriptions(t *testing.T, c *Client) {
 	if _, err := plain.Next(t.Context()); !errors.Is(err, ErrClosed) {
 		t.Errorf("got %v", err)
 	}
-	if err := c.Publish(t.Context(), "a.1", nil); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, c.Publish(t.Context(), "a.1", nil))
 	if n := c.Stats(); n.Events != 2000 || n.Dropped != 0 {
 		t.Errorf("%+v", n)
 	}
@@ -222,19 +210,13 @@ func TestEvent(t *testing.T) { onEach(t, testEvent) }
 func testEvent(t *testing.T, c *Client) {
 	t.Helper()
 	s, err := c.SubscribePattern(t.Context(), "b?")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Publish(t.Context(), "b1", map[string]int{"x": 1}); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
+	testkit.Must(t, c.Publish(t.Context(), "b1", map[string]int{"x": 1}))
 	e, err := s.Next(t.Context())
 	if err != nil || e.Channel != "b1" || e.Pattern != "b?" || string(e.Args) != `{"x":1}` || len(e.ID) != 36 || e.Resumed || e.Dropped != 0 {
 		t.Errorf("got %+v, %v", e, err)
 	}
-	if err := c.Publish(t.Context(), "b1", 7); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, c.Publish(t.Context(), "b1", 7))
 	for _, err := range Values[string](t.Context(), s) {
 		if err == nil || !strings.Contains(err.Error(), "event of b1: json") {
 			t.Errorf("got %v", err)

@@ -26,26 +26,20 @@ func TestFullDisk(t *testing.T) {
 	t.Cleanup(func() { _ = syscall.Unmount(folder, 0) })
 	path := filepath.Join(folder, "calls.log")
 	f, err := Open(path, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer f.Close()
 	l := New(Choice{Share: 1}, f)
 	for range 600 {
 		l.Call(call(grpcwire.OK, time.Second))
 	}
 	testkit.Eventually(t, 30*time.Second, "lost lines", func() bool { return l.Dropped() > 0 })
-	if err := syscall.Mount("none", folder, "tmpfs", syscall.MS_REMOUNT, "size=256k"); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, syscall.Mount("none", folder, "tmpfs", syscall.MS_REMOUNT, "size=256k"))
 	for range 3 {
 		l.Call(call(grpcwire.OK, time.Second))
 	}
 	l.Close()
 	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	whole, cut := 0, 0
 	for line := range strings.Lines(string(text)) {
 		if json.Valid([]byte(line)) {

@@ -97,9 +97,7 @@ func TestStalledReader(t *testing.T) {
 func TestRotation(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "calls.log")
 	f, err := Open(path, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer f.Close()
 	write := func(line string) {
 		t.Helper()
@@ -114,16 +112,12 @@ func TestRotation(t *testing.T) {
 		}
 	}
 	write("1\n")
-	if err := os.Rename(path, path+".1"); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.Rename(path, path+".1"))
 	f.Reopen()
 	write("2\n")
 	has(path+".1", "1\n")
 	has(path, "2\n")
-	if err := os.Remove(path); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.Remove(path))
 	f.looked = time.Time{}
 	write("3\n")
 	has(path, "3\n")
@@ -136,17 +130,11 @@ func TestRotation(t *testing.T) {
 func TestFolderGone(t *testing.T) {
 	var told testkit.Buffer
 	folder := filepath.Join(t.TempDir(), "logs")
-	if err := os.Mkdir(folder, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.Mkdir(folder, 0o700))
 	f, err := Open(filepath.Join(folder, "calls.log"), slog.New(slog.NewTextHandler(&told, nil)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer f.Close()
-	if err := os.RemoveAll(folder); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.RemoveAll(folder))
 	l := New(Choice{Share: 1}, f)
 	for range 3 {
 		f.Reopen()
@@ -159,9 +147,7 @@ func TestFolderGone(t *testing.T) {
 	if n := strings.Count(told.String(), "lines of the access log are lost"); n != 1 {
 		t.Errorf("the log has it %d times", n)
 	}
-	if err := os.Mkdir(folder, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.Mkdir(folder, 0o700))
 	if _, err := io.WriteString(f, "2\n"); err != nil {
 		t.Error(err)
 	}
@@ -175,13 +161,9 @@ func TestFolderGone(t *testing.T) {
 func TestLineOfItsOwn(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "calls.log")
 	for _, c := range []struct{ before, want string }{{"", "1\n"}, {"0\n", "0\n1\n"}, {`{"time":`, "{\"time\":\n1\n"}} {
-		if err := os.WriteFile(path, []byte(c.before), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, os.WriteFile(path, []byte(c.before), 0o600))
 		f, err := Open(path, slog.New(slog.DiscardHandler))
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		_, err = io.WriteString(f, "1\n")
 		f.Close()
 		if got, _ := os.ReadFile(path); err != nil || string(got) != c.want {
@@ -193,22 +175,16 @@ func TestLineOfItsOwn(t *testing.T) {
 // A pipe that nobody reads holds nobody up, and one that somebody reads gets the lines.
 func TestPipe(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "calls.pipe")
-	if err := syscall.Mkfifo(path, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, syscall.Mkfifo(path, 0o600))
 	log := slog.New(slog.DiscardHandler)
 	if _, err := Open(path, log); err == nil || err.Error() != "access log: "+path+" is a pipe that nobody reads, or a socket" {
 		t.Fatalf("nobody reads: %v", err)
 	}
 	reader, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer reader.Close()
 	f, err := Open(path, log)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer f.Close()
 	if _, err := io.WriteString(f, "1\n"); err != nil {
 		t.Fatal(err)

@@ -21,9 +21,7 @@ import (
 func open(t *testing.T, port certs.Port) *certs.Files {
 	t.Helper()
 	files, err := certs.Open(port, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return files
 }
 
@@ -31,19 +29,13 @@ func open(t *testing.T, port certs.Port) *certs.Files {
 func meet(t *testing.T, files *certs.Files, caller *tls.Config) (identity string, resumed bool, err error) {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer ln.Close()
 	here, err := net.Dial("tcp", ln.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer here.Close()
 	there, err := ln.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	port := tls.Server(there, files.Config())
 	met := make(chan error, 1)
 	go func() {
@@ -92,9 +84,7 @@ func TestClients(t *testing.T) {
 		caller := &tls.Config{InsecureSkipVerify: true}
 		if tc.shows != "" {
 			pair, err := tls.LoadX509KeyPair(filepath.Join(folder, tc.shows+".crt"), filepath.Join(folder, tc.shows+".key"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			caller.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &pair, nil }
 		}
 		got, _, err := meet(t, open(t, tc.port), caller)
@@ -112,9 +102,7 @@ func TestResumedClients(t *testing.T) {
 	folder, until := t.TempDir(), time.Now().Add(time.Hour)
 	server, alice := write(t, folder, "server.test", until), write(t, folder, "alice.test", until)
 	pair, err := tls.LoadX509KeyPair(alice.Cert, alice.Key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	port := certs.Port{Pairs: []certs.Pair{server}, Clients: certs.Clients{CA: alice.Cert, Required: true}}
 	files := open(t, port)
 	caller := &tls.Config{
@@ -127,9 +115,7 @@ func TestResumedClients(t *testing.T) {
 		}
 	}
 	port.Clients.CA = server.Cert
-	if err := files.Replace(port); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, files.Replace(port))
 	if who, resumed, err := meet(t, files, caller); err == nil {
 		t.Errorf("another signer: %q, resumed %v", who, resumed)
 	}
@@ -141,9 +127,7 @@ func TestIdentity(t *testing.T) {
 	folder := t.TempDir()
 	pair := write(t, folder, "a.test", time.Now().Add(time.Hour))
 	spiffe, err := url.Parse("spiffe://prod/ns/shop/sa/cart")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	shown := &x509.Certificate{URIs: []*url.URL{spiffe}, DNSNames: []string{"cart.shop", "x.y.shop", "b\x00d.test"}, EmailAddresses: []string{"cart@shop.test"}}
 	nameless := &x509.Certificate{}
 	nameless.Subject.CommonName, shown.Subject.CommonName = "root", "root"

@@ -27,9 +27,7 @@ func write(t *testing.T, folder, name string, until time.Time) certs.Pair {
 
 func put(t *testing.T, name string, content []byte) {
 	t.Helper()
-	if err := os.WriteFile(name, content, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(name, content, 0o600))
 }
 
 // served is the certificate that a server of files shows to who asks for a name.
@@ -40,9 +38,7 @@ func served(t *testing.T, files *certs.Files, name string) *x509.Certificate {
 	defer there.Close()
 	go func() { _ = tls.Server(there, files.Config()).Handshake() }() // ends with the pipe
 	caller := tls.Client(here, &tls.Config{ServerName: name, InsecureSkipVerify: true, NextProtos: []string{"h2"}})
-	if err := caller.Handshake(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, caller.Handshake())
 	if got := caller.ConnectionState().NegotiatedProtocol; got != "h2" {
 		t.Errorf("%q is agreed on", got)
 	}
@@ -57,9 +53,7 @@ func TestFiles(t *testing.T) {
 	pairs := []certs.Pair{write(t, folder, "a.test", until), write(t, folder, "b.test", until)}
 	var log lines
 	files, err := certs.Open(certs.Port{Pairs: pairs}, slog.New(slog.NewTextHandler(&log, nil)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	for asked, want := range map[string]string{"a.test": "a.test", "b.test": "b.test", "c.test": "a.test", "": "a.test"} {
 		if got := served(t, files, asked).DNSNames[0]; got != want {
 			t.Errorf("%q gets %s, want %s", asked, got, want)
@@ -114,9 +108,7 @@ func TestFaults(t *testing.T) {
 	put(t, sealed, pem.EncodeToMemory(&pem.Block{Type: "ENCRYPTED PRIVATE KEY", Bytes: []byte("?")}))
 	put(t, text, []byte("no PEM"))
 	put(t, locked, []byte("?"))
-	if err := os.Chmod(locked, 0); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.Chmod(locked, 0))
 	for what, tc := range map[string]struct {
 		pair certs.Pair
 		want string

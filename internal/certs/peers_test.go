@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/cabrank/cabrank/internal/certs"
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // Who connects goes by the files as they are at that moment. Those that cannot be used are
@@ -17,9 +18,7 @@ func TestPeers(t *testing.T) {
 	ca, own := write(t, folder, "ca.test", until), write(t, folder, "own.test", until)
 	var log lines
 	peers, err := certs.NewPeers(certs.Peer{CA: ca.Cert, Cert: own.Cert, Key: own.Key}, slog.New(slog.NewTextHandler(&log, nil)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	before := peers.Config("a.test.")
 	if before.ServerName != "a.test" || len(before.Certificates) != 1 || before.NextProtos[0] != "h2" || before.InsecureSkipVerify {
 		t.Errorf("%+v", before)
@@ -46,9 +45,7 @@ func TestPeers(t *testing.T) {
 		t.Errorf("another: %v", err)
 	}
 	empty := folder + "/empty"
-	if err := os.WriteFile(empty, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(empty, nil, 0o600))
 	for want, p := range map[string]certs.Peer{
 		"ca " + folder + "/no: no such file": {CA: folder + "/no"},
 		"has no certificate in PEM":          {CA: empty},

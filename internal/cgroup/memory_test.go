@@ -6,6 +6,8 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 const (
@@ -66,12 +68,8 @@ func TestLooksAtMemoryAreCheap(t *testing.T) {
 		groupB + "memory.stat": strings.Repeat("something_else 1234567890\n", 60) + "inactive_file 100\n",
 	} {
 		name = filepath.Join(root, filepath.FromSlash(name))
-		if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, os.MkdirAll(filepath.Dir(name), 0o700))
+		testkit.Must(t, os.WriteFile(name, []byte(text), 0o600))
 	}
 	groups := Find(os.DirFS(root))
 	const looks, most = 100, 8 << 10

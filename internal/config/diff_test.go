@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/cabrank/cabrank/internal/rank"
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // two loads a file before and after a change.
@@ -78,9 +79,7 @@ lanes: {b: {keys: [10.0.0.2]}}
 workers.command: other
 `)
 	merged, err := Merge(running, loaded)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	w := merged.Workers
 	if merged.Listen.Port != 7000 || w.Slots != (Amount{N: 7}) || w.Count.N != 2 || merged.Queue.Length != 5 ||
 		len(merged.Lanes) != 1 || merged.Lanes[0].Name != "a" || merged.Command[0] != "other" || merged.CancelledSlots() != rank.Hold {

@@ -9,6 +9,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 var update = flag.Bool("update", false, "rewrite the generated documents and golden files")
@@ -17,15 +19,11 @@ var update = flag.Bool("update", false, "rewrite the generated documents and gol
 func golden(t *testing.T, name string, got []byte) {
 	t.Helper()
 	if *update {
-		if err := os.WriteFile(name, got, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, os.WriteFile(name, got, 0o644))
 		return
 	}
 	want, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if !bytes.Equal(got, want) {
 		t.Errorf("%s is not current: run go test ./internal/config -update\n%s", name, got)
 	}
@@ -43,9 +41,7 @@ func TestCheckTable(t *testing.T) {
 	from.Flags = map[string]string{"metrics": "off", "queue-timeout": "90s"}
 	from.Command = []string{"ruby", "worker.rb", "--bind", "{addr}", "two words"}
 	var table bytes.Buffer
-	if err := mustLoad(t, from).WriteTable(&table); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, mustLoad(t, from).WriteTable(&table))
 	golden(t, "testdata/check.golden", table.Bytes())
 }
 
@@ -53,9 +49,7 @@ func TestUpstreamsNeedNoCommand(t *testing.T) {
 	from := sources(nil)
 	from.Flags = map[string]string{"upstream": "a:1"}
 	var table bytes.Buffer
-	if err := mustLoad(t, from).WriteTable(&table); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, mustLoad(t, from).WriteTable(&table))
 	if !regexp.MustCompile(`(?m)^command +default +none$`).MatchString(table.String()) {
 		t.Errorf("got\n%s", table.String())
 	}

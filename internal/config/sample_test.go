@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/cabrank/cabrank/internal/rank"
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 const sampleFile = "../../examples/cabrank.yml"
@@ -21,9 +22,7 @@ var commentedOut = regexp.MustCompile(`(?m)^( *)#([a-z_.]+:)`)
 func sample(t *testing.T, all bool) string {
 	t.Helper()
 	content, err := os.ReadFile(sampleFile)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if all {
 		content = commentedOut.ReplaceAll(content, []byte("$1$2"))
 	}

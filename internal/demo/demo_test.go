@@ -20,6 +20,7 @@ import (
 
 	"github.com/cabrank/cabrank/internal/demo"
 	"github.com/cabrank/cabrank/internal/demo/demopb"
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // startWorker serves a greeter on a unix socket until the test or stop ends it.
@@ -41,9 +42,7 @@ func startWorker(t *testing.T, opts demo.WorkerOptions) (conn *grpc.ClientConn, 
 		}
 	})
 	conn, err := grpc.NewClient(opts.Addr, grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	t.Cleanup(func() { _ = conn.Close() })
 	check(t, conn)
 	return conn, stop
@@ -72,18 +71,14 @@ func TestEveryReplyNamesItsWorker(t *testing.T) {
 	t.Run("unary", func(t *testing.T) {
 		for name, message := range map[string]string{"Ann": "Hello, Ann!", "": "Hello, world!"} {
 			reply, err := client.SayHello(t.Context(), &demopb.HelloRequest{Name: name})
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			want(t, reply, message)
 		}
 	})
 	t.Run("server stream", func(t *testing.T) {
 		for count, messages := range map[uint32]int{0: 3, 5: 5, 2000: 1000} {
 			stream, err := client.ListHellos(t.Context(), &demopb.ListHellosRequest{Name: "Ann", Count: count})
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			if got := drain(t, stream); got != messages {
 				t.Errorf("count %d: %d replies, want %d", count, got, messages)
 			}
@@ -96,39 +91,25 @@ func TestEveryReplyNamesItsWorker(t *testing.T) {
 			"Hello, Ann and 2 more!": {"Ann", "Ben", "Cem"},
 		} {
 			stream, err := client.CollectNames(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			for _, name := range names {
-				if err := stream.Send(&demopb.HelloRequest{Name: name}); err != nil {
-					t.Fatal(err)
-				}
+				testkit.Must(t, stream.Send(&demopb.HelloRequest{Name: name}))
 			}
 			reply, err := stream.CloseAndRecv()
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			want(t, reply, message)
 		}
 	})
 	t.Run("bidi stream", func(t *testing.T) {
 		stream, err := client.Chat(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		for _, name := range []string{"Ann", "Ben"} {
-			if err := stream.Send(&demopb.HelloRequest{Name: name}); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, stream.Send(&demopb.HelloRequest{Name: name}))
 			reply, err := stream.Recv()
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			want(t, reply, "Hello, "+name+"!")
 		}
-		if err := stream.CloseSend(); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, stream.CloseSend())
 		if got := drain(t, stream); got != 0 {
 			t.Errorf("%d replies after the last name, want none", got)
 		}
@@ -144,9 +125,7 @@ func drain(t *testing.T, stream interface {
 		if errors.Is(err, io.EOF) {
 			return n
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		want(t, reply, "Hello, Ann!")
 	}
 }
@@ -168,18 +147,12 @@ func TestACallerThatLeavesEndsTheWork(t *testing.T) {
 func TestServeFinishesCallsAtItsEnd(t *testing.T) {
 	conn, stop := startWorker(t, demo.WorkerOptions{Name: "worker-1"})
 	stream, err := demopb.NewGreeterClient(conn).Chat(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	greet := func(name string) {
 		t.Helper()
-		if err := stream.Send(&demopb.HelloRequest{Name: name}); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, stream.Send(&demopb.HelloRequest{Name: name}))
 		reply, err := stream.Recv()
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		want(t, reply, "Hello, "+name+"!")
 	}
 	greet("Ann")
@@ -195,9 +168,7 @@ func TestServeFinishesCallsAtItsEnd(t *testing.T) {
 		t.Errorf("Serve ended with a call open: %v", err)
 	default:
 	}
-	if err := stream.CloseSend(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, stream.CloseSend())
 	if err := <-stopped; err != nil {
 		t.Error(err)
 	}
@@ -208,9 +179,7 @@ func watchHealth(t *testing.T, conn *grpc.ClientConn) <-chan healthpb.HealthChec
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	watch, err := healthpb.NewHealthClient(conn).Watch(ctx, &healthpb.HealthCheckRequest{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if _, err := watch.Recv(); err != nil {
 		t.Fatal(err)
 	}
@@ -232,9 +201,7 @@ func TestServeRefusesABadAddress(t *testing.T) {
 
 func TestServeListensOnTCP(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer taken.Close()
 	if err := demo.Serve(t.Context(), demo.WorkerOptions{Addr: taken.Addr().String()}); err == nil {
 		t.Error("no error for a port that is taken")
@@ -264,9 +231,7 @@ func TestCallShowsEveryAnswerOnce(t *testing.T) {
 
 func TestCallEndsAtTheFirstFailure(t *testing.T) {
 	conn, stop := startWorker(t, demo.WorkerOptions{Name: "worker-1"})
-	if err := stop(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, stop())
 	err := demo.Call(t.Context(), conn, 1000, 2, func(a demo.Answer) { t.Errorf("an answer: %+v", a) })
 	if status.Code(err) != codes.Unavailable || !strings.HasPrefix(err.Error(), "call ") {
 		t.Errorf("got %v, want the number of a call and Unavailable", err)

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/cabrank/cabrank/internal/demo"
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // relayScript plays a relay that runs onTERM when it is told to stop.
@@ -18,9 +19,7 @@ while :; do sleep 0.01; done`
 
 func TestStartRelayWaitsForTheAddress(t *testing.T) {
 	relay, err := demo.StartRelay(t.Context(), "sh", "-c", relayScript("exit 0"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if relay.Addr != "127.0.0.1:1" {
 		t.Errorf("address %q", relay.Addr)
 	}
@@ -46,9 +45,7 @@ func TestStartRelayShowsWhyItFailed(t *testing.T) {
 
 func TestStopTellsOfABadEnd(t *testing.T) {
 	relay, err := demo.StartRelay(t.Context(), "sh", "-c", relayScript("echo oops >&2; exit 1"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if err := relay.Stop(); err == nil || !strings.Contains(err.Error(), "exit status 1") || !strings.Contains(err.Error(), "oops") {
 		t.Errorf("got %v", err)
 	}

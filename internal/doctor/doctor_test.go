@@ -7,6 +7,7 @@ import (
 
 	"github.com/cabrank/cabrank/internal/admin"
 	"github.com/cabrank/cabrank/internal/scale"
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // moment is the look after so many quarters of a second at two workers of five slots that serve
@@ -148,9 +149,7 @@ func TestExamine(t *testing.T) {
 		{"no_health_service", "1 of 2 workers have no health service", func(l *Look, _ int) { l.Live.Workers[0].NoHealth = true }},
 	} {
 		found, err := Examine(seen(test.edit))
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		switch {
 		case test.name == "" && len(found) > 0:
 			t.Errorf("calm: %+v", found)
@@ -194,9 +193,7 @@ func TestSimulate(t *testing.T) {
 	r, err := newRecord(seen(func(l *Look, i int) {
 		l.Live.Load.Arrivals = uint64(10 * i) // 40 a second, 17.5 ms on average, evenly from 10 to 25
 	}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	one, many := r.simulate(1), r.simulate(10)
 	if one < 120*time.Millisecond || one > 145*time.Millisecond || many < 24*time.Millisecond || many > 26*time.Millisecond {
 		t.Errorf("p99 %v with one slot, %v with ten", one, many)

@@ -55,9 +55,7 @@ func wantClosed(t *testing.T, served chan error) {
 func dial(t *testing.T, at net.Addr) {
 	t.Helper()
 	conn, err := net.Dial(at.Network(), at.String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	t.Cleanup(func() { conn.Close() })
 }
 
@@ -104,9 +102,7 @@ func (l slowStart) Accept() (net.Conn, error) {
 // R17: a drain takes what the kernel has accepted already, and then nobody.
 func TestDrainTakesTheBacklog(t *testing.T) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	slow := slowStart{ln.(*net.TCPListener), make(chan struct{})}
 	d, in, served := open(slow)
 	const waiting = 20
@@ -147,9 +143,7 @@ func (l leaving) Leave() time.Duration {
 // as it says those that were begun.
 func TestDrainLeavesASharedPort(t *testing.T) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	shared := leaving{ln.(*net.TCPListener), func() { dial(t, ln.Addr()) }}
 	d, in, served := open(shared)
 	dial(t, ln.Addr())
@@ -170,13 +164,9 @@ func TestDrainLeavesASharedPort(t *testing.T) {
 func TestRelease(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "door")
 	ln, err := net.Listen("unix", path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	file, err := ln.(*net.UnixListener).File()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer file.Close()
 	d, in, served := open(ln)
 	dial(t, ln.Addr())
@@ -194,9 +184,7 @@ func TestServeAfterClose(t *testing.T) {
 	d := New(new(guests), slog.New(slog.DiscardHandler))
 	d.Close()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if err := d.Serve(ln); !errors.Is(err, ErrClosed) {
 		t.Errorf("Serve: %v", err)
 	}

@@ -12,14 +12,14 @@ import (
 	"syscall"
 	"testing"
 	"testing/fstest"
+
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // A taken port names its holder, if it can be seen, and the flag to change.
 func TestTakenPort(t *testing.T) {
 	first, err := Listen("127.0.0.1:0", "--probes")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer first.Close()
 	port := first.Addr().(*net.TCPAddr).Port
 	_, err = Listen(first.Addr().String(), "--probes")
@@ -29,9 +29,7 @@ func TestTakenPort(t *testing.T) {
 	by := "another process"
 	if runtime.GOOS == "linux" {
 		name, readErr := os.ReadFile("/proc/self/comm")
-		if readErr != nil {
-			t.Fatal(readErr)
-		}
+		testkit.Must(t, readErr)
 		by = fmt.Sprintf("%s (pid %d)", strings.TrimSpace(string(name)), os.Getpid())
 	}
 	want := fmt.Sprintf("port %d is taken by %s: end that, or choose another port with --probes", port, by)
@@ -50,9 +48,7 @@ func TestIPv4Alone(t *testing.T) {
 	for address, both := range map[string]bool{"0.0.0.0:0": false, ":0": true} {
 		for name, listen := range map[string]func(string, string) (net.Listener, error){"alone": Listen, "shared": ListenShared} {
 			on, err := listen(address, "--listen")
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			port := on.Addr().(*net.TCPAddr).Port
 			for host, want := range map[string]bool{"127.0.0.1": true, "::1": both} {
 				conn, err := net.Dial("tcp", net.JoinHostPort(host, strconv.Itoa(port)))
@@ -72,9 +68,7 @@ func TestIPv4Alone(t *testing.T) {
 // machine are told.
 func TestMissedAddresses(t *testing.T) {
 	on, err := Listen("127.0.0.1:0", "--listen")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer on.Close()
 	all := []netip.Addr{netip.MustParseAddr("::ffff:127.0.0.1"), netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("::1")}
 	want := "[]"
@@ -95,14 +89,10 @@ func TestMissedAddresses(t *testing.T) {
 // Two may share a port if both want to, and only then.
 func TestSharedPort(t *testing.T) {
 	first, err := ListenShared("127.0.0.1:0", "--listen")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer first.Close()
 	second, err := ListenShared(first.Addr().String(), "--listen")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer second.Close()
 	if _, err = Listen(first.Addr().String(), "--listen"); !errors.Is(err, syscall.EADDRINUSE) {
 		t.Errorf("a third that does not share: %v", err)

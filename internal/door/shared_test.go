@@ -7,6 +7,8 @@ import (
 	"runtime"
 	"testing"
 	"time"
+
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // R17: a shared socket that is left gets no new connection, and those that were
@@ -16,17 +18,13 @@ func TestLeaveSharedPort(t *testing.T) {
 		t.Skip("only Linux has filters that a user may attach")
 	}
 	first, err := ListenShared("127.0.0.1:0", "--listen")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	shared := Shared{first.(*net.TCPListener)}
 	defer shared.Close()
 	const before = 10
 	for range before {
 		conn, err := net.Dial("tcp", first.Addr().String())
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		t.Cleanup(func() { conn.Close() })
 	}
 	if shared.Leave() <= 0 {
@@ -45,9 +43,7 @@ func TestLeaveSharedPort(t *testing.T) {
 		if taken == before {
 			limit = 100 * time.Millisecond
 		}
-		if err := shared.SetDeadline(time.Now().Add(limit)); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, shared.SetDeadline(time.Now().Add(limit)))
 		conn, err := shared.Accept()
 		if taken == before {
 			if !errors.Is(err, os.ErrDeadlineExceeded) {
@@ -61,9 +57,7 @@ func TestLeaveSharedPort(t *testing.T) {
 		conn.Close()
 	}
 	second, err := ListenShared(first.Addr().String(), "--listen")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer second.Close()
 	shared.Close()
 	if err := <-later; err != nil {

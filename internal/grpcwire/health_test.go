@@ -7,14 +7,14 @@ import (
 
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/protobuf/proto"
+
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 func TestParseHealthCheckRequest(t *testing.T) {
 	for _, service := range []string{"", "helloworld.Greeter", "é"} {
 		msg, err := proto.Marshal(&healthpb.HealthCheckRequest{Service: service})
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		if got, err := ParseHealthCheckRequest(msg); err != nil || string(got) != service {
 			t.Errorf("service %q was read as %q, %v", service, got, err)
 		}
@@ -57,9 +57,7 @@ func TestAppendHealthCheckResponse(t *testing.T) {
 	for _, status := range []HealthStatus{HealthUnknown, HealthServing, HealthNotServing, HealthServiceUnknown} {
 		got := AppendHealthCheckResponse([]byte("x"), status)
 		want, err := proto.Marshal(&healthpb.HealthCheckResponse{Status: healthpb.HealthCheckResponse_ServingStatus(status)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		prefix, err := ParsePrefix(got[1:])
 		if err != nil || prefix.Compressed || int(prefix.Length) != len(want) || !bytes.Equal(got[1+PrefixLen:], want) {
 			t.Errorf("status %d became %x; want the message %x", status, got[1:], want)

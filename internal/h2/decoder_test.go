@@ -9,15 +9,15 @@ import (
 	"testing"
 
 	"golang.org/x/net/http2/hpack"
+
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // unhex reads hexadecimal digits; spaces between them are for the reader.
 func unhex(t testing.TB, digits string) []byte {
 	t.Helper()
 	b, err := hex.DecodeString(strings.ReplaceAll(digits, " ", ""))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return b
 }
 
@@ -229,9 +229,7 @@ func TestTranscodeCompressionErrors(t *testing.T) {
 func TestTranscodeNameOfEvictedEntry(t *testing.T) {
 	d, b := newDecoder(testWatch(), 40, 16<<10), new(Block)
 	err := d.Transcode(b, unhex(t, "4003 6162 6301 31 7e 0132 be"), TrailerBlock)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	want := []string{"abc: 1", "abc: 2", "abc: 2"}
 	if got := list(readStateless(t, b.Enc)); !slices.Equal(got, want) {
 		t.Errorf("got %q; want %q", got, want)
@@ -246,9 +244,7 @@ func TestTranscodeStateAfterRefusal(t *testing.T) {
 	encode := func(fields ...hpack.HeaderField) []byte {
 		buf.Reset()
 		for _, f := range fields {
-			if err := enc.WriteField(f); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, enc.WriteField(f))
 		}
 		return buf.Bytes()
 	}
@@ -343,15 +339,11 @@ func TestTranscodeAllocatesNothing(t *testing.T) {
 	d, b := newDecoder(testWatch(), 4096, 16<<10), new(Block)
 	blocks := encoderBlocks(timed...)
 	for _, block := range blocks[:150] { // until table and block have grown
-		if err := d.Transcode(b, block, RequestBlock); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, d.Transcode(b, block, RequestBlock))
 	}
 	i := 150
 	allocs := testing.AllocsPerRun(100, func() {
-		if err := d.Transcode(b, blocks[i], RequestBlock); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, d.Transcode(b, blocks[i], RequestBlock))
 		for id := range 3 {
 			if w, ok := b.Watched(id); !ok || len(w.Value) == 0 {
 				t.Fatal("watched field is missing")

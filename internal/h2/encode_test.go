@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"golang.org/x/net/http2/hpack"
+
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 func TestAppendField(t *testing.T) {
@@ -116,18 +118,14 @@ func TestNextField(t *testing.T) {
 		{Name: ":status", Value: "200"}, {Name: ":path", Value: "/www.example.com"}, {Name: "x-long", Value: strings.Repeat("long ", 100) + "end"},
 		{Name: "x-secret", Value: "\x01\xff", Sensitive: true}, {Name: "x-empty"}, {Name: "content-type", Value: "application/grpc"},
 	} {
-		if err := enc.WriteField(f); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, enc.WriteField(f))
 	}
 	var b Block
 	if err := newDecoder(NewWatchList(":status"), 4096, 16<<10).Transcode(&b, coded.Bytes(), ResponseBlock); err != nil && b.Fields == 0 {
 		t.Fatal(err)
 	}
 	want, err := DecodeFields(b.Enc)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	rest := b.Enc
 	for _, f := range want {
 		var name, value []byte

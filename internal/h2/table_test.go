@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // literal is a field with indexing, both strings spelled out.
@@ -19,18 +21,14 @@ func TestTableSizeUpdate(t *testing.T) {
 	d, b := newDecoder(testWatch(), 4096, 16<<10), new(Block)
 	transcode := func(in []byte) error { return d.Transcode(b, in, TrailerBlock) }
 	in := append(append(literal("a", "1"), literal("b", "2")...), literal("c", "3")...)
-	if err := transcode(in); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, transcode(in))
 	if err := transcode(unhex(t, "3f25 be bf")); err != nil { // to 68: room for two of 34
 		t.Fatal(err)
 	}
 	if got, want := list(readStateless(t, b.Enc)), []string{"c: 3", "b: 2"}; !slices.Equal(got, want) {
 		t.Errorf("behind the update: %q; want %q", got, want)
 	}
-	if err := transcode(literal("d", "4")); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, transcode(literal("d", "4")))
 	if got, want := tableList(t, &d.table), []string{"d: 4", "c: 3"}; !slices.Equal(got, want) {
 		t.Errorf("the table is %q; want %q", got, want)
 	}
@@ -47,9 +45,7 @@ func TestTableSizeUpdate(t *testing.T) {
 func TestTableEntryTooLarge(t *testing.T) {
 	d, b := newDecoder(testWatch(), 64, 16<<10), new(Block)
 	in := append(literal("a", "1"), literal("big", strings.Repeat("x", 30))...)
-	if err := d.Transcode(b, in, TrailerBlock); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, d.Transcode(b, in, TrailerBlock))
 	if d.table.count != 0 || d.table.size != 0 || b.Fields != 2 {
 		t.Errorf("%d entries of %d octets are left, %d fields came out", d.table.count, d.table.size, b.Fields)
 	}
@@ -102,15 +98,11 @@ func TestTableMemoryIsBounded(t *testing.T) {
 	}
 	for i := range 3000 {
 		name := strings.Repeat("n", i%7*i%300)
-		if err := d.Transcode(b, literal("a"+name, fmt.Sprint(i)), TrailerBlock); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, d.Transcode(b, literal("a"+name, fmt.Sprint(i)), TrailerBlock))
 		checkBounds(t, &d.table, 4096)
 	}
 	for range 300 { // the smallest entries there are
-		if err := d.Transcode(b, literal("a", ""), TrailerBlock); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, d.Transcode(b, literal("a", ""), TrailerBlock))
 	}
 	checkBounds(t, &d.table, 4096)
 	if d.table.count != 4096/33 {
@@ -122,9 +114,7 @@ func TestTableMemoryIsBounded(t *testing.T) {
 func TestTableOfGRPCCallerIsSmall(t *testing.T) {
 	d, b := newDecoder(testWatch(), 4096, 16<<10), new(Block)
 	for _, block := range encoderBlocks(grpcRequest("5S"), grpcRequest("5S")) {
-		if err := d.Transcode(b, block, RequestBlock); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, d.Transcode(b, block, RequestBlock))
 	}
 	if got := cap(d.table.arena) + int(reflect.TypeFor[entry]().Size())*len(d.table.entries); got > 512 {
 		t.Errorf("the table takes %d octets", got)

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"golang.org/x/net/http2/hpack"
+
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // Every name of the longest list is found, in any coding, and only those that are
@@ -23,9 +25,7 @@ func TestWatchListHoldsSixtyFour(t *testing.T) {
 		list = append(list, hpack.HeaderField{Name: names[i], Value: "value of " + names[i]})
 	}
 	for round, in := range encoderBlocks(list, list, list) { // literals, indexed, and from the memo
-		if err := d.Transcode(b, in, RequestBlock); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, d.Transcode(b, in, RequestBlock))
 		for i, name := range names {
 			w, found := b.Watched(i)
 			if odd := i%2 == 1; found != odd || odd && string(w.Value) != "value of "+name {
@@ -126,9 +126,7 @@ func TestWatchAllocatesOnce(t *testing.T) {
 	d, b := newDecoder(lists[0], 4096, 64<<10), new(Block)
 	blocks := encoderBlocks(grpcRequest(""), grpcRequest(""))
 	transcode := func(in []byte) {
-		if err := d.Transcode(b, in, RequestBlock); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, d.Transcode(b, in, RequestBlock))
 	}
 	transcode(blocks[0])
 	for i := range 4 {

@@ -122,9 +122,7 @@ func newHouse(t testing.TB, register func(*grpc.Server), change ...func(*relay.O
 func (h *house) serve(register func(*grpc.Server)) string {
 	h.t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	testkit.Must(h.t, err)
 	server := grpc.NewServer()
 	workpb.RegisterWorkServer(server, h.worker)
 	if register == nil {

@@ -96,9 +96,7 @@ func TestCallsEnd(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	o := h.call(ctx, ioPath, `{"millis":1}`, soon)
-	if err := o.taken(t); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, o.taken(t))
 	receive(t, h.seen)
 	cancel()
 	if got := receive(t, o.answered); !errors.Is(got.err, context.Canceled) {
@@ -141,9 +139,7 @@ func TestOverload(t *testing.T) {
 	var all []outcome
 	for range 3 { // two slots, one place
 		o := h.call(t.Context(), ioPath, `{"millis":1}`, soon)
-		if err := o.taken(t); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, o.taken(t))
 		all = append(all, o)
 	}
 	want := func(code int, text string) {
@@ -163,9 +159,7 @@ func TestOverload(t *testing.T) {
 func TestTooManyCallsOfOne(t *testing.T) {
 	h := newHouse(t, nil, func(o *relay.Options) { o.Keys = relay.Keys{By: relay.ByPeer, Concurrent: 2} })
 	for range 2 {
-		if err := h.call(t.Context(), ioPath, `{"millis":1}`, soon).taken(t); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, h.call(t.Context(), ioPath, `{"millis":1}`, soon).taken(t))
 	}
 	err := h.call(t.Context(), ioPath, `{"millis":1}`, soon).taken(t)
 	if own, ok := errors.AsType[*broker.CodeError](err); !ok || own.Code != 429 {
@@ -212,9 +206,7 @@ func TestStream(t *testing.T) {
 	h := newHouse(t, nil)
 	s := taker{make(chan struct{}, 100), make(chan string, 100)}
 	o := h.make(t.Context(), broker.Call{URI: "/" + work + "/Count", Args: json.RawMessage(`{"to":3}`), Stream: s, Timeout: soon})
-	if err := o.taken(t); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, o.taken(t))
 	for _, want := range []string{`{"value":1}`, `{"value":2}`, `{"value":3}`} {
 		s.credit <- struct{}{}
 		if got := receive(t, s.results); got != want {
@@ -235,16 +227,12 @@ func TestProtobuf(t *testing.T) {
 	h := newHouse(t, func(*grpc.Server) {})
 	close(h.release)
 	body, err := proto.Marshal(&workpb.IoRequest{Millis: 7})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	message := func(c broker.Call) (*workpb.IoReply, error) {
 		r := &workpb.IoReply{}
 		c.Content, c.Timeout = broker.Protobuf, soon
 		o := h.make(t.Context(), c)
-		if err := o.taken(t); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, o.taken(t))
 		got := receive(t, o.answered)
 		if err := proto.Unmarshal([]byte(got.result), r); err != nil {
 			t.Error(err)

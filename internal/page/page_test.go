@@ -20,9 +20,7 @@ func socket(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "s")
 	on, err := net.Listen("unix", path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body) // what was cut is told of by its length
 		w.Header().Set("Content-Type", "application/json")
@@ -37,9 +35,7 @@ func socket(t *testing.T) string {
 func started(t *testing.T, o Options) (addr string, ended <-chan struct{}) {
 	t.Helper()
 	on, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	ctx, stop := context.WithCancel(context.Background())
 	over := make(chan struct{})
 	go func() {
@@ -56,9 +52,7 @@ func started(t *testing.T, o Options) (addr string, ended <-chan struct{}) {
 func ask(t *testing.T, method, addr, path, body string, fields ...string) (int, string, http.Header) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, "http://"+addr+path, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	for _, field := range fields {
 		name, value, _ := strings.Cut(field, ": ")
 		if r.Header.Set(name, value); name == "Host" {
@@ -66,14 +60,10 @@ func ask(t *testing.T, method, addr, path, body string, fields ...string) (int, 
 		}
 	}
 	reply, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer reply.Body.Close()
 	text, err := io.ReadAll(reply.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return reply.StatusCode, string(text), reply.Header
 }
 

@@ -79,9 +79,7 @@ func serveTo(t *testing.T, token string) (to *noted, server *Server, address str
 	testkit.CheckLeaks(t)
 	to = new(noted)
 	on, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	server = Serve(on, to, token, slog.New(slog.DiscardHandler))
 	t.Cleanup(func() {
 		http.DefaultClient.CloseIdleConnections()
@@ -94,9 +92,7 @@ func serveTo(t *testing.T, token string) (to *noted, server *Server, address str
 func TestShutdown(t *testing.T) {
 	_, server, address := serveTo(t, "")
 	silent, err := net.Dial("tcp", address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer silent.Close()
 	client := dial(t, address) // stays connected
 	if _, err := client.Publish(t.Context(), &pushpb.PublishRequest{Channel: "c"}, grpc.WaitForReady(true)); err != nil {
@@ -178,31 +174,23 @@ func TestRequestsOverHTTP(t *testing.T) {
 func post(t *testing.T, address, path, body, kind string, more http.Header) (status int, answer string) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+address+"/v1/"+path, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if more != nil {
 		r.Header = more.Clone()
 	}
 	r.Header.Set("Content-Type", kind)
 	response, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer response.Body.Close()
 	text, err := io.ReadAll(response.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return response.StatusCode, string(text)
 }
 
 func dial(t *testing.T, address string) pushpb.PushClient {
 	t.Helper()
 	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	t.Cleanup(func() { conn.Close() })
 	return pushpb.NewPushClient(conn)
 }
@@ -277,18 +265,14 @@ func TestConnectionsAreBounded(t *testing.T) {
 	})
 	for range mostConnections {
 		nc, err := net.Dial("tcp", address)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		held = append(held, nc)
 	}
 	if status, answer := post(t, address, "publish", `{"channel":"c"}`, "application/json", nil); status != http.StatusOK {
 		t.Errorf("one more: %d %s", status, answer)
 	}
 	for _, nc := range []net.Conn{held[0], held[1]} {
-		if err := nc.SetReadDeadline(time.Now().Add(20 * time.Second)); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, nc.SetReadDeadline(time.Now().Add(20*time.Second)))
 		if _, err := nc.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
 			t.Errorf("a silent one has not ended: %v", err)
 		}

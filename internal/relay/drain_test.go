@@ -49,15 +49,11 @@ func TestDrainClosesDoor(t *testing.T) {
 	g := newRig(t)
 	path := filepath.Join(t.TempDir(), "door") // a port could be somebody else's soon
 	ln, err := net.Listen("unix", path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	served := make(chan error, 1)
 	go func() { served <- g.Serve(ln) }() // ended by the drain
 	conn, err := net.Dial("unix", path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	testkit.Eventually(t, soon, "the door to be open", func() bool { return g.connections.Load() == 1 })
 	conn.Close()
 	g.Drain(time.Second, nil)

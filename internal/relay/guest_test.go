@@ -34,9 +34,7 @@ func TestHTTP1(t *testing.T) {
 			if network == "unix" {
 				address = filepath.Join(t.TempDir(), "door")
 				ln, err := net.Listen(network, address)
-				if err != nil {
-					t.Fatal(err)
-				}
+				testkit.Must(t, err)
 				served := make(chan error, 1)
 				go func() { served <- g.Serve(ln) }() // ended by Close
 			}
@@ -47,9 +45,7 @@ func TestHTTP1(t *testing.T) {
 			ask := func(text string, piece, status int) (body string) {
 				t.Helper()
 				nc, err := net.Dial(network, address)
-				if err != nil {
-					t.Fatal(err)
-				}
+				testkit.Must(t, err)
 				c := newHTTP1Caller(t, nc)
 				for ; text != ""; text = text[min(piece, len(text)):] {
 					if _, err := io.WriteString(c, text[:min(piece, len(text))]); err != nil {

@@ -31,9 +31,7 @@ func TestHandOver(t *testing.T) {
 				address = filepath.Join(t.TempDir(), "door")
 			}
 			ln, err := net.Listen(network, address)
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			worker := openShop(t, 1).ln.Addr()
 			crowd := newCrowd(t, network, ln.Addr().String())
 			now, served := succeed(t, ln, worker)
@@ -74,14 +72,10 @@ func succeed(t *testing.T, ln net.Listener, worker net.Addr) (g *rig, served cha
 func inherit(t *testing.T, ln net.Listener) net.Listener {
 	t.Helper()
 	file, err := ln.(interface{ File() (*os.File, error) }).File()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer file.Close()
 	next, err := net.FileListener(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return next
 }
 

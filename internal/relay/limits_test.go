@@ -92,13 +92,9 @@ func TestConnectionLimitStubborn(t *testing.T) {
 func TestDescriptorsAreKept(t *testing.T) {
 	g := newRig(t, func(o *Options) { o.Limits.Descriptors = 1 })
 	conn, err := net.Dial("tcp", g.addr)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer conn.Close()
-	if err := conn.SetReadDeadline(time.Now().Add(soon)); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, conn.SetReadDeadline(time.Now().Add(soon)))
 	if n, err := conn.Read(make([]byte, 1)); n > 0 || errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Errorf("read %d bytes, %v; want the end", n, err)
 	}

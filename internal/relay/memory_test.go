@@ -32,9 +32,7 @@ type memory struct {
 func frames(t testing.TB, script func(*http2.Framer) error) []byte {
 	t.Helper()
 	var b bytes.Buffer
-	if err := script(http2.NewFramer(&b, nil)); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, script(http2.NewFramer(&b, nil)))
 	return b.Bytes()
 }
 

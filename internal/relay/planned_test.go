@@ -24,9 +24,7 @@ type shop struct {
 func openShop(t *testing.T, messages int) *shop {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	s := &shop{ln: ln, served: make(chan error, 1)}
 	s.server.Protocols = overHTTP2()
 	s.server.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -8,6 +8,7 @@ import (
 	"golang.org/x/net/http2"
 
 	"github.com/cabrank/cabrank/internal/door"
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // R20: after ReleaseListeners another holder of the socket gets all callers, also those that
@@ -17,18 +18,12 @@ func TestReleaseListeners(t *testing.T) {
 	g := newRig(t)
 	_, accept := g.worker("w1", 1)
 	shared, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	file, err := shared.(*net.TCPListener).File()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer file.Close()
 	successor, err := net.FileListener(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer successor.Close()
 	served := make(chan error, 1)
 	go func() { served <- g.Serve(shared) }() // ended by ReleaseListeners
@@ -47,13 +42,9 @@ func TestReleaseListeners(t *testing.T) {
 	}
 	for range 10 {
 		conn, err := net.Dial("tcp", shared.Addr().String())
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		taken, err := successor.Accept()
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		if taken.RemoteAddr().String() != conn.LocalAddr().String() {
 			t.Error("another connection was taken")
 		}

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/cabrank/cabrank/internal/grpcwire"
+	"github.com/cabrank/cabrank/internal/testkit"
 	"google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/protobuf/proto"
 )
@@ -20,9 +21,7 @@ func TestHealthList(t *testing.T) {
 	body := caller.WantData(1, noEnd)
 	caller.WantFields(1, end, "grpc-status", "0")
 	var got grpc_health_v1.HealthListResponse
-	if err := proto.Unmarshal(body[grpcwire.PrefixLen:], &got); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, proto.Unmarshal(body[grpcwire.PrefixLen:], &got))
 	want := map[string]grpc_health_v1.HealthCheckResponse_ServingStatus{"": 1, "liveness": 1, "readiness": 1, "a.A": 1, "b.B": 2}
 	if len(got.GetStatuses()) != len(want) {
 		t.Errorf("the list has %v", got.GetStatuses())

@@ -66,9 +66,7 @@ func TestDeadlineInALongTurn(t *testing.T) {
 func (g *rig) readLate(e *Endpoint, after time.Duration, write func(*http2.Framer) error) {
 	g.t.Helper()
 	var sent bytes.Buffer
-	if err := write(http2.NewFramer(&sent, nil)); err != nil {
-		g.t.Fatal(err)
-	}
+	testkit.Must(g.t, write(http2.NewFramer(&sent, nil)))
 	st := g.shards[0]
 	st.do(func() {
 		pass(after)

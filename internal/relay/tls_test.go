@@ -29,9 +29,7 @@ func keyPair(t *testing.T) (certificate tls.Certificate, trust *x509.CertPool) {
 	t.Helper()
 	cert, key, trust := testkit.Certificate(t, t.TempDir(), tlsName, time.Now().Add(time.Hour))
 	certificate, err := tls.LoadX509KeyPair(cert, key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return certificate, trust
 }
 
@@ -48,9 +46,7 @@ func (g *rig) overTLS(t *testing.T) (at string, trust *x509.CertPool) {
 	t.Helper()
 	certificate, trust := keyPair(t)
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	secure := tls.NewListener(ln, &tls.Config{Certificates: []tls.Certificate{certificate}, NextProtos: []string{"h2", "http/1.1"}, MinVersion: tls.VersionTLS13})
 	served := make(chan error, 1)
 	go func() { served <- g.Serve(secure) }() // ended by Close
@@ -114,9 +110,7 @@ func serveOverTLS(t *testing.T, g *rig, at string, trust *x509.CertPool) {
 	plain := tlsCaller(t, at, trust, false)
 	for range 3 {
 		answer, err := plain.RoundTrip(request1(t, http.MethodGet, "/", nil))
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		if answer.StatusCode != http.StatusOK || answer.ProtoMajor != 1 {
 			t.Errorf("%s, %s", answer.Proto, answer.Status)
 		}
@@ -129,9 +123,7 @@ func serveOverTLS(t *testing.T, g *rig, at string, trust *x509.CertPool) {
 func request1(t *testing.T, method, path string, body io.Reader) *http.Request {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, "https://"+tlsName+path, body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return r
 }
 
@@ -180,16 +172,12 @@ func TestSilenceOverTLS(t *testing.T) {
 func sayAll(t *testing.T, at, sent string) string {
 	t.Helper()
 	conn, err := net.Dial("tcp", at)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer conn.Close()
 	if _, err := io.Copy(conn, strings.NewReader(sent)); err != nil {
 		t.Fatal(err)
 	}
-	if err := conn.SetReadDeadline(time.Now().Add(soon)); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, conn.SetReadDeadline(time.Now().Add(soon)))
 	all, err := io.ReadAll(conn)
 	if err != nil {
 		t.Errorf("after %q: %v", sent, err)
@@ -229,18 +217,14 @@ func TestDrainDuringHandshakes(t *testing.T) {
 	trust, option := withTLS(t)
 	g := newRig(t, option)
 	conn, err := net.Dial("tcp", g.addr)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer conn.Close()
 	if _, err := conn.Write([]byte{0x16, 3, 1}); err != nil {
 		t.Fatal(err)
 	}
 	testkit.Eventually(t, soon, "the handshake to begin", func() bool { return g.guests() == 1 })
 	secure, err := tls.Dial("tcp", g.addr, &tls.Config{RootCAs: trust, ServerName: tlsName, NextProtos: []string{"h2"}, MinVersion: tls.VersionTLS13})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer secure.Close()
 	g.drain(soon, nil)()
 	if _, err := conn.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
@@ -254,9 +238,7 @@ func TestCertificatesOfCallers(t *testing.T) {
 	trust, option := withTLS(t)
 	cert, key, authority := testkit.Certificate(t, t.TempDir(), "alice.test", time.Now().Add(time.Hour))
 	alice, err := tls.LoadX509KeyPair(cert, key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	guests := make(chan string, 1)
 	g := newRig(t, option, func(o *Options) {
 		o.TLS.ClientCAs, o.TLS.ClientAuth = authority, tls.VerifyClientCertIfGiven
@@ -285,9 +267,7 @@ func TestCertificatesOfCallers(t *testing.T) {
 			r := request1(t, http.MethodPost, hello, bytes.NewReader(hi()))
 			r.Header = http.Header{"Content-Type": {"application/grpc"}, "Te": {"trailers"}, "X-Cabrank-Client": {"mallory", "bob"}}
 			answer, err := transport.RoundTrip(r)
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			_, _ = io.Copy(io.Discard, answer.Body)
 			_ = answer.Body.Close()
 			if got := (*shop.head.Load())["X-Cabrank-Client"]; !slices.Equal(got, want) {
@@ -312,9 +292,7 @@ func TestNamesOfCertificates(t *testing.T) {
 	_, option := withTLS(t)
 	cert, key, _ := testkit.Certificate(t, t.TempDir(), "a", time.Now().Add(time.Hour))
 	pair, err := tls.LoadX509KeyPair(cert, key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	g := newRig(t, option, func(o *Options) {
 		o.TLS.ClientAuth = tls.RequestClientCert
 		o.Identity = func(*tls.ConnectionState) (string, error) { return "", errors.New("not let in") }
@@ -336,9 +314,7 @@ func TestNamesOfCertificates(t *testing.T) {
 		})
 	}
 	conn, err := tls.Dial("tcp", g.addr, &tls.Config{InsecureSkipVerify: true, Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS13})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer conn.Close()
 	if n, err := conn.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
 		t.Errorf("%d bytes, %v", n, err)

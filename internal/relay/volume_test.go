@@ -57,9 +57,7 @@ func TestCostlyBytesWaitTheirTurn(t *testing.T) {
 	var all []net.Conn
 	for range attackers {
 		nc, err := net.Dial("tcp", g.addr)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		t.Cleanup(func() { _ = nc.Close() })
 		all = append(all, nc)
 	}

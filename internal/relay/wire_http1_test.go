@@ -15,6 +15,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/cabrank/cabrank/internal/testkit"
 	"github.com/cabrank/cabrank/internal/web"
 )
 
@@ -35,9 +36,7 @@ func newHTTP1Caller(t testing.TB, nc net.Conn) *http1Caller {
 func (c *http1Caller) want(status int) (answer *http.Response, body string) {
 	c.t.Helper()
 	answer, err := http.ReadResponse(c.r, nil)
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	testkit.Must(c.t, err)
 	all, err := io.ReadAll(answer.Body)
 	if err != nil || answer.StatusCode != status {
 		c.t.Fatalf("status %d, want %d; %v after %q", answer.StatusCode, status, err, all)

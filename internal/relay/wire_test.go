@@ -91,9 +91,7 @@ var (
 func wireCases(t *testing.T, file string) (cases []wireCase) {
 	t.Helper()
 	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	parts := map[string][]wireLine{}
 	name := "-" // above the first case
 	for i, line := range strings.Split(string(text), "\n") {

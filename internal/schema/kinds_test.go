@@ -12,6 +12,7 @@ import (
 	"google.golang.org/protobuf/types/descriptorpb"
 
 	"github.com/cabrank/cabrank/internal/schema"
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 const kindProto = `syntax = "proto3";
@@ -42,9 +43,7 @@ func setOf(t testing.TB, source string) *descriptorpb.FileDescriptorSet {
 		Accessor: protocompile.SourceAccessorFromMap(map[string]string{"a.proto": source}),
 	})}
 	compiled, err := compiler.Compile(context.Background(), "a.proto")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	set := &descriptorpb.FileDescriptorSet{}
 	for i := range compiled[0].Imports().Len() {
 		set.File = append(set.File, protodesc.ToFileDescriptorProto(compiled[0].Imports().Get(i).FileDescriptor))
@@ -66,9 +65,7 @@ func kindSet(t testing.TB) []byte {
 	}
 	set.File = append(set.File, lacking)
 	encoded, err := proto.Marshal(set)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return encoded
 }
 
@@ -80,12 +77,8 @@ func kindFiles(t testing.TB) *schema.Files {
 func filesOf(t testing.TB, encoded []byte) *schema.Files {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "kinds.pb")
-	if err := os.WriteFile(path, encoded, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(path, encoded, 0o600))
 	files, err := schema.ReadFiles([]string{path})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return files
 }

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/protobuf/types/descriptorpb"
 
 	"github.com/cabrank/cabrank/internal/schema"
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // kinds is a service that takes and gives a message with fields of all kinds.
@@ -19,9 +20,7 @@ func kinds(t testing.TB) *schema.Method {
 	t.Helper()
 	known := schema.New(schema.Options{Files: kindFiles(t)})
 	m, err := known.Method(t.Context(), "/test.Kinds/Echo")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return m
 }
 
@@ -106,9 +105,7 @@ func TestDepth(t *testing.T) {
 		return []byte(`{"any":` + strings.Repeat(`{"@type":"t/google.protobuf.Any","value":`, deep) + `{}` + strings.Repeat(`}`, deep) + `}`)
 	}
 	encoded, err := m.AppendRequest(nil, nested(40))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if _, err := m.AppendAnswer(nil, encoded); err != nil {
 		t.Fatal(err)
 	}
@@ -138,13 +135,9 @@ func TestManyOfALargeType(t *testing.T) {
 		source.WriteString("}")
 	}
 	encoded, err := proto.Marshal(setOf(t, source.String()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	m, err := schema.New(schema.Options{Files: filesOf(t, encoded)}).Method(t.Context(), "/large.S/Do")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	one := `{"@type":"t/large.M0"}`
 	began := time.Now()
 	if _, err := m.AppendRequest(nil, []byte(`{"all":[`+strings.Repeat(one+",", 30_000)+one+`]}`)); err != nil {
@@ -218,9 +211,7 @@ func BenchmarkJSON(b *testing.B) {
 	m := kinds(b)
 	in := []byte(`{"text":"hello","count":7}`)
 	encoded, err := m.AppendRequest(nil, in)
-	if err != nil {
-		b.Fatal(err)
-	}
+	testkit.Must(b, err)
 	b.Run("request", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {

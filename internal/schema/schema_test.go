@@ -24,6 +24,7 @@ import (
 
 	"github.com/cabrank/cabrank/examples/go/workpb"
 	"github.com/cabrank/cabrank/internal/schema"
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 const (
@@ -147,9 +148,7 @@ func TestChanged(t *testing.T) {
 		s := &server{files: workFiles()}
 		known := newSchema(s)
 		before, err := known.Method(t.Context(), ioPath)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		known.Changed()
 		known.Changed()
 		if m := known.Known(ioPath); m != before {
@@ -234,22 +233,16 @@ func set(t testing.TB, files ...protoreflect.FileDescriptor) string {
 		all.File = append(all.File, protodesc.ToFileDescriptorProto(file))
 	}
 	encoded, err := proto.Marshal(all)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	path := filepath.Join(t.TempDir(), "set.pb")
-	if err := os.WriteFile(path, encoded, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(path, encoded, 0o600))
 	return path
 }
 
 func TestReadFiles(t *testing.T) {
 	twice := set(t, workFile())
 	files, err := schema.ReadFiles([]string{twice, set(t, workFile(), anypb.File_google_protobuf_any_proto)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	known := schema.New(schema.Options{Files: files})
 	m, err := known.Method(t.Context(), ioPath)
 	if err != nil || known.Known(ioPath) != m {
@@ -259,9 +252,7 @@ func TestReadFiles(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	text := filepath.Join(t.TempDir(), "work.proto")
-	if err := os.WriteFile(text, []byte(`syntax = "proto3";`), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(text, []byte(`syntax = "proto3";`), 0o600))
 	for path, want := range map[string]string{
 		text:             "is no file of descriptors",
 		set(t):           "is no file of descriptors",

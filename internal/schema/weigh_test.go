@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"strings"
 	"testing"
+
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // What an answer takes as JSON is known before: an empty message of two bytes is a hundred.
@@ -16,13 +18,9 @@ func TestWeighAnswer(t *testing.T) {
 		"nothing": `{}`,
 	} {
 		encoded, err := m.AppendRequest(nil, []byte(in))
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		out, err := m.AppendAnswer(nil, encoded)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		if _, text := m.WeighAnswer(encoded); text < len(out) || text > 3*len(out)+1000 {
 			t.Errorf("%s: %d bytes were thought, %d are", name, text, len(out))
 		}

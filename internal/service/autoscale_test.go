@@ -14,6 +14,7 @@ import (
 	"github.com/cabrank/cabrank/internal/rank"
 	"github.com/cabrank/cabrank/internal/relay"
 	"github.com/cabrank/cabrank/internal/scale"
+	"github.com/cabrank/cabrank/internal/testkit"
 	"github.com/cabrank/cabrank/internal/worker"
 )
 
@@ -105,9 +106,7 @@ func TestAutoscaleHolds(t *testing.T) {
 	s, a := newScene(auto(1, 20))
 	s.rate = 40
 	s.pass(a, time.Minute)
-	if err := a.Hold(2); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, a.Hold(2))
 	s.pass(a, time.Minute)
 	if state := a.State(); s.wanted != 2 || !state.Held || state.Max != 20 {
 		t.Errorf("%d workers after scale 2, state %+v", s.wanted, state)

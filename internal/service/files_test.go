@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/cabrank/cabrank/internal/config"
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // As many connections are taken as fit beside the files that serve them, and
@@ -39,9 +40,7 @@ func TestOpenable(t *testing.T) {
 	}
 	var log strings.Builder
 	cfg, err := config.Load(config.Sources{CPUs: 1, Environ: []string{"CABRANK_LIMITS_CONNECTIONS=20000"}, ReadFile: noFile})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	openable(cfg, 20_000, slog.New(slog.NewTextHandler(&log, nil)))
 	if !strings.Contains(log.String(), "fewer connections than configured") {
 		t.Errorf("what was asked for cannot be had, and the log says %q", log.String())

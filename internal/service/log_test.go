@@ -12,6 +12,7 @@ import (
 
 	"github.com/cabrank/cabrank/internal/cli"
 	"github.com/cabrank/cabrank/internal/config"
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // Programs that read gruf-relay's log find the same keys.
@@ -33,14 +34,10 @@ func TestJSONLog(t *testing.T) {
 // pipe gets JSON.
 func TestAutoLogFormat(t *testing.T) {
 	terminal, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer terminal.Close()
 	reader, pipe, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer reader.Close()
 	defer pipe.Close()
 	for _, test := range []struct {

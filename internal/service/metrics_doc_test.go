@@ -20,6 +20,7 @@ import (
 	"github.com/cabrank/cabrank/internal/rank"
 	"github.com/cabrank/cabrank/internal/relay"
 	"github.com/cabrank/cabrank/internal/scale"
+	"github.com/cabrank/cabrank/internal/testkit"
 	"github.com/cabrank/cabrank/internal/worker"
 )
 
@@ -27,9 +28,7 @@ import (
 // an alert is made of must be found by a search.
 func TestMetricsAreDocumented(t *testing.T) {
 	document, err := os.ReadFile("../../docs/metrics.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	house := relay.New(relay.Options{Shards: 1, QueueTimeout: time.Second, BufferTotal: 1 << 20, Log: slog.New(slog.DiscardHandler)})
 	t.Cleanup(house.Close)
 	names := metricNames(t, house)
@@ -82,18 +81,14 @@ func metricNames(t *testing.T, house *relay.Relay) []string {
 		return admin.ScaleSample{Adapts: true, Decisions: map[string]uint64{"load": 1}}
 	}
 	on, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	server, err := admin.ServeMetrics(on, "/metrics",
 		admin.Sources{
 			Traffic: oneMethod{house}, Slots: slots, Workers: workers, Upstreams: upstreams, Lookups: lookups, Scale: scaled,
 			LinesDropped: func() map[string]uint64 { return map[string]uint64{"log": 1} },
 		},
 		slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	t.Cleanup(func() {
 		http.DefaultClient.CloseIdleConnections()
 		if err := server.Shutdown(context.Background()); err != nil {
@@ -101,14 +96,10 @@ func metricNames(t *testing.T, house *relay.Relay) []string {
 		}
 	})
 	answer, err := http.Get("http://" + server.Addr().String() + "/metrics")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer answer.Body.Close()
 	page, err := io.ReadAll(answer.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	var names []string
 	for _, m := range regexp.MustCompile(`(?m)^# TYPE (cabrank_\w+) `).FindAllSubmatch(page, -1) {
 		names = append(names, string(m[1]))

@@ -44,16 +44,12 @@ func newReloadable(t *testing.T, file string, args ...string) *reloadable {
 		}})
 	}
 	cfg, err := load()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	r.service = &service{cfg: cfg, log: slog.New(slog.NewTextHandler(&r.log, &slog.HandlerOptions{Level: level})), settings: settings{load: load, level: level}, orders: newOrders()}
 	r.relay, r.http1 = relay.New(r.relayOptions(cfg, r.service.log)), web.NewHTTP1(webLimits(cfg), nil, nil, r.service.log)
 	t.Cleanup(r.relay.Close)
 	t.Cleanup(r.http1.Close)
-	if err := r.makeUpstreams(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, r.makeUpstreams())
 	return r
 }
 
@@ -138,16 +134,12 @@ func TestReloadRefusedForKeysKeepsCertificates(t *testing.T) {
 	start := "upstreams: [127.0.0.1:1]\nauth: {secret: " + secret + ", doors: all}\n"
 	tls := func(cert, key string) string { return "tls: [{cert: " + cert + ", key: " + key + "}]\n" }
 	write := func() {
-		if err := os.WriteFile(secret, []byte(strings.Repeat("s", 32)), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, os.WriteFile(secret, []byte(strings.Repeat("s", 32)), 0o600))
 	}
 	for _, before := range []string{"", tls(first, firstKey)} {
 		write()
 		r := newReloadable(t, start+before)
-		if err := r.openAuth(new(relay.Options)); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, r.openAuth(new(relay.Options)))
 		r.want(start+before, "", "", "")
 		serving := func() string {
 			if files := r.certs.Load(); files != nil {
@@ -156,9 +148,7 @@ func TestReloadRefusedForKeysKeepsCertificates(t *testing.T) {
 			return "nothing"
 		}
 		was := serving()
-		if err := os.Remove(secret); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, os.Remove(secret))
 		r.refused(start+tls(second, secondKey), "auth.secret: the file cannot be opened: no such file or directory")
 		if is := serving(); is != was {
 			t.Errorf("refused, and %s serve in place of %s", is, was)
@@ -204,9 +194,7 @@ func TestUpgradeNeedsTheFile(t *testing.T) {
 	if err := fileThere(name); err == nil || !strings.Contains(err.Error(), name) {
 		t.Errorf("got %v", err)
 	}
-	if err := os.WriteFile(name, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(name, nil, 0o600))
 	for _, there := range []string{name, ""} {
 		if err := fileThere(there); err != nil {
 			t.Error(err)

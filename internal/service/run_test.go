@@ -83,9 +83,7 @@ func TestSignalsOfTheStartAreKept(t *testing.T) {
 		t.Skip("under nohup")
 	}
 	ctx := HoldSignals(t.Context())
-	if err := syscall.Kill(os.Getpid(), syscall.SIGHUP); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, syscall.Kill(os.Getpid(), syscall.SIGHUP))
 	from := heldSignals(ctx)
 	from.lost = func() bool { return true } // so that the signal leaves a trace here
 	s := &service{log: slog.New(slog.DiscardHandler), orders: newOrders()}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/cabrank/cabrank/internal/config"
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // What the documents promise of the time of a stop is what it can take: the numbers of
@@ -16,9 +17,7 @@ import (
 // 30 s if none is, and the page names the longest time with the defaults (R17).
 func TestDocumentedStopsFit(t *testing.T) {
 	page, err := os.ReadFile("../../docs/control.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	pods := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllStringSubmatch(string(page), -1)
 	for _, pod := range pods {
 		grace := 30 * time.Second
@@ -48,8 +47,6 @@ func TestDocumentedStopsFit(t *testing.T) {
 func configOf(t *testing.T, environ ...string) *config.Config {
 	t.Helper()
 	cfg, err := config.Load(config.Sources{Environ: environ, CPUs: 1, Procs: 1, ReadFile: func(string) ([]byte, error) { return nil, os.ErrNotExist }})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return cfg
 }

@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/cabrank/cabrank/internal/broker"
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // Whatever comes in, parsing neither panics nor makes of it what no client may send.
@@ -99,12 +100,10 @@ func encoded(t *testing.T, a answer, got []byte) []byte {
 		UUID string `json:"uuid"`
 	}
 	var b bytes.Buffer
-	if err := json.NewEncoder(&b).Encode(struct {
+	testkit.Must(t, json.NewEncoder(&b).Encode(struct {
 		Meta    meta `json:"meta"`
 		Payload any  `json:"payload"`
-	}{meta{a.kind, head.Meta.UUID}, payload}); err != nil {
-		t.Fatal(err)
-	}
+	}{meta{a.kind, head.Meta.UUID}, payload}))
 	return b.Bytes()
 }
 

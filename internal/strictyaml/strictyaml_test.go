@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/cabrank/cabrank/internal/strictyaml"
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // text is what reads itself.
@@ -96,9 +97,7 @@ func decode(s string) (c config, err error) {
 
 func TestDecode(t *testing.T) {
 	c, err := decode(good)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if !c.Later.Decode(&c.Workers) || c.Workers != (workers{Count: 3, Slots: 9}) || c.Later.Key != "later" || c.Later.Line != 20 {
 		t.Errorf("what a part does not give has to stay: %+v", c.Workers)
 	}

@@ -34,9 +34,7 @@ func watched(t *testing.T) (w *Watcher, p *Post, s *sleeper, peer, nc net.Conn) 
 	w, s = &Watcher{}, newSleeper()
 	peer, nc = testkit.TCPPair(t)
 	p, err := w.Watch(nc, s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	t.Cleanup(w.Close)
 	return w, p, s, peer, nc
 }
@@ -46,9 +44,7 @@ func TestArm(t *testing.T) {
 	_, p, s, peer, nc := watched(t)
 	arm := func() {
 		t.Helper()
-		if err := p.Arm(); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, p.Arm())
 	}
 	arm()
 	peer.Write([]byte("a"))
@@ -77,13 +73,9 @@ func TestClosed(t *testing.T) {
 	young := newSleeper()
 	peer, nc := testkit.TCPPair(t)
 	next, err := w.Watch(nc, young)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	p.Leave()
-	if err := next.Arm(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, next.Arm())
 	peer.Write([]byte("a"))
 	young.await(t)
 	if len(old.woken) > 0 {
@@ -100,12 +92,8 @@ func TestMany(t *testing.T) {
 		peer, nc := testkit.TCPPair(t)
 		s := newSleeper()
 		p, err := w.Watch(nc, s)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := p.Arm(); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
+		testkit.Must(t, p.Arm())
 		all.Go(func() {
 			peer.Write([]byte("a"))
 			s.await(t)

@@ -50,9 +50,7 @@ func newSite(t testing.TB, h http.Handler, change ...func(*relay.Options)) *site
 	}
 	s.Relay = relay.New(o)
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	s.url = "http://" + ln.Addr().String()
 	served := make(chan error, 1)
 	go func() { served <- s.Serve(ln) }() // ended by Close
@@ -100,9 +98,7 @@ func do(t testing.TB, c *http.Client, method, url string, body io.Reader, header
 	ctx, cancel := context.WithTimeout(t.Context(), soon)
 	defer cancel()
 	r, err := http.NewRequestWithContext(ctx, method, url, body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	for i := 0; i < len(header); i += 2 {
 		r.Header.Add(header[i], header[i+1])
 	}

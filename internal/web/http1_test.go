@@ -59,9 +59,7 @@ func ask(t *testing.T, s *HTTP1, c *owned, text string) string {
 	s.ServeConn(c)
 	go func() { _, _ = io.WriteString(theirs, text) }() // ends when it is read, or closed
 	got, err := io.ReadAll(theirs)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	_ = theirs.Close()
 	return string(got)
 }

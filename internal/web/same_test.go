@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // exchanges are handlers, and what their callers send, of which each has an answer that
@@ -141,9 +143,7 @@ func TestSameAsNetHTTP(t *testing.T) {
 	protocols.SetUnencryptedHTTP2(true)
 	judge := &http.Server{Handler: table, Protocols: protocols, ReadHeaderTimeout: soon}
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	done := make(chan struct{})
 	go func() { defer close(done); _ = judge.Serve(ln) }() // ended by Close
 	defer func() { judge.Close(); <-done }()
@@ -175,9 +175,7 @@ func rendered(t *testing.T, c *http.Client, method, url, body string, header []s
 		reader = strings.NewReader(body)
 	}
 	r, err := http.NewRequestWithContext(ctx, method, url, reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	for i := 0; i < len(header); i += 2 {
 		r.Header.Add(header[i], header[i+1])
 	}

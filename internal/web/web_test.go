@@ -140,9 +140,7 @@ func TestHandlerThatNeverEnds(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	r, _ := http.NewRequestWithContext(ctx, http.MethodGet, s.url+"/endless", nil)
 	answer, err := client.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer answer.Body.Close()
 	if _, err := io.CopyN(io.Discard, answer.Body, 100<<10); err != nil {
 		t.Fatal(err)
@@ -291,9 +289,7 @@ func TestCallsBetween(t *testing.T) {
 		w.Header().Set("Grpc-Status", "0")
 	})}
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	done := make(chan struct{})
 	go func() { defer close(done); _ = worker.Serve(ln) }() // ended by Close
 	defer func() { worker.Close(); <-done }()

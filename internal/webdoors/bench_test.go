@@ -17,6 +17,7 @@ import (
 	"github.com/cabrank/cabrank/examples/go/workpb"
 	"github.com/cabrank/cabrank/internal/door"
 	"github.com/cabrank/cabrank/internal/relay"
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // One unary call after the other by each door, over one connection, with its caller and its
@@ -35,14 +36,10 @@ func BenchmarkDoors(b *testing.B) {
 				b.ReportAllocs()
 				for b.Loop() {
 					r, err := http.NewRequestWithContext(b.Context(), http.MethodPost, "http://"+h.addr+work+"Count", bytes.NewReader(body))
-					if err != nil {
-						b.Fatal(err)
-					}
+					testkit.Must(b, err)
 					r.Header.Set("Content-Type", kind)
 					response, err := client.Do(r)
-					if err != nil {
-						b.Fatal(err)
-					}
+					testkit.Must(b, err)
 					_, _ = io.Copy(io.Discard, response.Body)
 					response.Body.Close()
 				}
@@ -57,9 +54,7 @@ func BenchmarkTimeoutOfAMethod(b *testing.B) {
 	const bound = 20 * time.Millisecond
 	h := newHouse(b, nil, func(o *relay.Options) { o.Methods = []relay.MethodRule{{Pattern: work + "Io", Timeout: bound}} })
 	conn, err := grpc.NewClient(h.addr, grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		b.Fatal(err)
-	}
+	testkit.Must(b, err)
 	defer conn.Close()
 	over, drained := make(chan struct{}), make(chan struct{})
 	go func() {

@@ -19,6 +19,7 @@ import (
 
 	"github.com/cabrank/cabrank/examples/go/workpb"
 	"github.com/cabrank/cabrank/internal/relay"
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // says is an answer of Connect.
@@ -40,21 +41,15 @@ func askFrom(t testing.TB, h *house, http2 bool, method, path string, body io.Re
 	ctx, cancel := context.WithTimeout(t.Context(), soon)
 	defer cancel()
 	r, err := http.NewRequestWithContext(ctx, method, "http://"+h.addr+path, body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	for i := 0; i < len(fields); i += 2 {
 		r.Header.Add(fields[i], fields[i+1])
 	}
 	response, err := form{http2: http2}.client(t).Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer response.Body.Close()
 	text, err := io.ReadAll(response.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return says{response.StatusCode, response.Header, string(text)}
 }
 
@@ -63,9 +58,7 @@ const jsonType, protoType = "application/json", "application/proto"
 func marshalled(t testing.TB, m proto.Message) []byte {
 	t.Helper()
 	b, err := proto.Marshal(m)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return b
 }
 
@@ -75,9 +68,7 @@ func TestConnectUnary(t *testing.T) {
 	h := newHouse(t, nil)
 	fail := &workpb.FailRequest{Code: 5, Message: "no café", Reason: "closed"}
 	inJSON, err := protojson.Marshal(fail)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	detail := base64.RawStdEncoding.EncodeToString(marshalled(t, &workpb.FailDetail{Reason: "closed"}))
 	wantError := `{"code":"not_found","message":"no café","details":[{"type":"cabrank.example.v1.FailDetail","value":"` + detail + `"}]}`
 	for _, http2 := range []bool{false, true} {
@@ -144,9 +135,7 @@ func frames(flag byte, messages ...[]byte) (b []byte) {
 func TestConnectStreams(t *testing.T) {
 	h := newHouse(t, nil)
 	count, err := protojson.Marshal(&workpb.CountRequest{To: 2})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	end := string(frames(2, []byte("{}")))
 	for _, http2 := range []bool{false, true} {
 		for name, c := range map[string]struct {
@@ -221,9 +210,7 @@ func TestConnectLongMessages(t *testing.T) {
 	h := newHouse(t, nil)
 	text := strings.Repeat("é", 1<<20)
 	ask2, err := json.Marshal(map[string]any{"code": 5, "message": "x", "reason": text})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	for _, http2 := range []bool{false, true} {
 		if got := ask(t, h, http2, "POST", work+"Fail", ask2, "Content-Type", jsonType); !strings.Contains(got.body, `"code":"`) {
 			t.Errorf("%d %.300s", got.status, got.body)

@@ -169,9 +169,7 @@ func newHouse(t testing.TB, known door.Origins, change ...func(*relay.Options)) 
 func listen(t testing.TB) net.Listener {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return ln
 }
 
@@ -229,9 +227,7 @@ func (f form) request(ctx context.Context, t testing.TB, h *house, method string
 	body := &strings.Builder{}
 	for _, m := range messages {
 		content, err := proto.Marshal(m)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		frame := append(binary.BigEndian.AppendUint32([]byte{0}, uint32(len(content))), content...)
 		if f.text { // each has padding of its own
 			frame = []byte(base64.StdEncoding.EncodeToString(frame))
@@ -239,9 +235,7 @@ func (f form) request(ctx context.Context, t testing.TB, h *house, method string
 		body.Write(frame)
 	}
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+h.addr+work+method, strings.NewReader(body.String()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	r.Header.Set("Content-Type", "application/grpc-web+proto")
 	if f.text {
 		r.Header.Set("Content-Type", "application/grpc-web-text+proto")
@@ -263,14 +257,10 @@ func (f form) call(t testing.TB, c *http.Client, h *house, method string, messag
 func (f form) do(t testing.TB, c *http.Client, r *http.Request) answer {
 	t.Helper()
 	response, err := c.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer response.Body.Close()
 	body, err := io.ReadAll(response.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	a := answer{Response: response, trailers: map[string][]string{}}
 	for rest := f.decoded(t, body); len(rest) > 0; {
 		size := binary.BigEndian.Uint32(rest[1:])
@@ -296,9 +286,7 @@ func (f form) decoded(t testing.TB, body []byte) (plain []byte) {
 	}
 	for ; len(body) > 0; body = body[4:] {
 		group, err := base64.StdEncoding.DecodeString(string(body[:4]))
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		plain = append(plain, group...)
 	}
 	return plain

@@ -86,13 +86,9 @@ func TestHostileRequests(t *testing.T) {
 func (h *house) told(t *testing.T, text string) (all []string) {
 	t.Helper()
 	nc, err := net.Dial("tcp", h.addr)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer nc.Close()
-	if err := nc.SetDeadline(time.Now().Add(soon)); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, nc.SetDeadline(time.Now().Add(soon)))
 	var sending sync.WaitGroup
 	defer sending.Wait()
 	sending.Go(func() { _, _ = io.WriteString(nc, text) }) // ends when it is read, or by the deadline

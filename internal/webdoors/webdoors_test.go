@@ -31,9 +31,7 @@ import (
 func TestEqualAnswers(t *testing.T) {
 	h := newHouse(t, nil)
 	conn, err := grpc.NewClient(h.addr, grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer conn.Close()
 	for method, ask := range map[string]proto.Message{
 		"Count":   &workpb.CountRequest{To: 3},
@@ -76,12 +74,8 @@ func byGRPC(t *testing.T, conn *grpc.ClientConn, method string, ask proto.Messag
 	ctx, cancel := context.WithTimeout(metadata.AppendToOutgoingContext(t.Context(), "x-head", "1", "x-tail", "a", "x-tail", "b", "x-raw-bin", "\x00\x01\x02"), soon)
 	defer cancel()
 	stream, err := conn.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true}, work+method)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := stream.SendMsg(ask); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
+	testkit.Must(t, stream.SendMsg(ask))
 	_ = stream.CloseSend()
 	for {
 		number := new(workpb.Number)
@@ -114,9 +108,7 @@ func TestStreams(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), soon)
 			defer cancel()
 			response, err := f.client(t).Do(f.request(ctx, t, h, "Count", []proto.Message{&workpb.CountRequest{To: 3, PauseMillis: 1}}))
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			defer response.Body.Close()
 			size := len("\x00\x00\x00\x00\x02\x08\x01")
 			if f.text {
@@ -303,9 +295,7 @@ func TestBadRequests(t *testing.T) {
 			"an odd flag":  {"POST", "application/grpc-web", "\x07\x00\x00\x00\x00", 200, "grpc-status: 13"},
 		} {
 			r, err := http.NewRequestWithContext(t.Context(), c.method, "http://"+h.addr+work+"Count", strings.NewReader(c.body))
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			r.Header.Set("Content-Type", c.kind)
 			response, err := client.Do(r)
 			if err != nil {
@@ -336,24 +326,18 @@ func TestConnectionsAreKept(t *testing.T) {
 		t.Errorf("%d connections", n)
 	}
 	nc, err := net.Dial("tcp", h.addr)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer nc.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), soon)
 	defer cancel()
-	if err := (form{}).request(ctx, t, h, "Io", []proto.Message{&workpb.IoRequest{Millis: 1}}).Write(nc); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, (form{}).request(ctx, t, h, "Io", []proto.Message{&workpb.IoRequest{Millis: 1}}).Write(nc))
 	<-h.seen
 	drained := make(chan int, 1)
 	go func() { drained <- h.Drain(soon, nil) }() // ends with the calls
 	testkit.Eventually(t, soon, "the idle connection to end", func() bool { return h.Stats().Connections == 1 })
 	h.release <- struct{}{}
 	response, err := http.ReadResponse(bufio.NewReader(nc), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	text, err := io.ReadAll(response.Body)
 	if err != nil || !strings.Contains(string(text), "grpc-status: 0") {
 		t.Errorf("%q, %v", text, err)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/cabrank/cabrank/internal/broker"
 	"github.com/cabrank/cabrank/internal/socket"
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // listener collects events.
@@ -31,9 +32,7 @@ func (l listener) wait(f func(done func(error))) {
 	l.t.Helper()
 	done := make(chan error, 2)
 	f(func(err error) { done <- err })
-	if err := receive(l.t, done, "it to be done"); err != nil {
-		l.t.Fatal(err)
-	}
+	testkit.Must(l.t, receive(l.t, done, "it to be done"))
 }
 
 func (l listener) subscribe(name string, pattern bool) {

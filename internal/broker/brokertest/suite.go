@@ -206,9 +206,7 @@ func fails(t *testing.T, h House) {
 		return nil, errors.New("no <luck>")
 	})()
 	p := call(t.Context(), h.Broker, "fails", "1", within)
-	if err := receive(t, p.accepted, "a call to be accepted"); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, receive(t, p.accepted, "a call to be accepted"))
 	var got struct {
 		Error struct {
 			Message string `json:"message"`
@@ -275,9 +273,7 @@ func atOnce(t *testing.T, h House) {
 func overflows(t *testing.T, h House) {
 	t.Helper()
 	for range CallCap {
-		if err := receive(t, call(t.Context(), h.Broker, "full", "1", within).accepted, "a call to be accepted"); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, receive(t, call(t.Context(), h.Broker, "full", "1", within).accepted, "a call to be accepted"))
 	}
 	p := call(t.Context(), h.Broker, "full", "1", within)
 	if err := receive(t, p.accepted, "a call to be refused"); err == nil || err.Error() != broker.ErrCapacity.Error() {
@@ -297,9 +293,7 @@ func leaves(t *testing.T, h House) {
 	t.Helper()
 	ctx, leave := context.WithCancel(t.Context())
 	p := call(ctx, h.Broker, "left", "1", within)
-	if err := receive(t, p.accepted, "a call to be accepted"); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, receive(t, p.accepted, "a call to be accepted"))
 	leave()
 	if got := receive(t, p.answered, "an answer"); got.err == nil {
 		t.Errorf("got %q", got.result)

@@ -45,12 +45,8 @@ func TestNothingIsPublishedInAGap(t *testing.T) {
 	publish := func() error {
 		return ask(func(done func(error)) { b.Publish(broker.Event{Channel: "news", ID: broker.NewID()}, done) })
 	}
-	if err := ask(func(done func(error)) { b.Subscribe(topic, done) }); err != nil {
-		t.Fatal(err)
-	}
-	if err := publish(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, ask(func(done func(error)) { b.Subscribe(topic, done) }))
+	testkit.Must(t, publish())
 	shut.Store(true)
 	feed.Load().Close()
 	<-began

@@ -30,9 +30,7 @@ func begin(b *redis.Broker, timeout time.Duration) <-chan error {
 func open(t *testing.T, server *fakeredis.Server) *redis.Broker {
 	t.Helper()
 	b, err := redis.Open(redis.Options{Address: server.Address, Log: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	t.Cleanup(b.Close)
 	return b
 }
@@ -57,9 +55,7 @@ func TestCallAfterAnIdleEnd(t *testing.T) {
 	server := fakeredis.Start(t, func(_ *fakeredis.Conn, args []string) string { return fakeredis.Default(args) })
 	b := open(t, server)
 	for range 5 {
-		if err := <-begin(b, time.Minute); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, <-begin(b, time.Minute))
 		server.Cut()
 	}
 }

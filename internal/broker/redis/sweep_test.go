@@ -39,9 +39,7 @@ func TestSweepGoesOn(t *testing.T) {
 		return fakeredis.Default(args)
 	})
 	b, err := Open(Options{Address: server.Address, Log: slog.New(slog.DiscardHandler), Sweep: time.Hour})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer b.Close()
 	from := map[string]uint64{}
 	for i, want := range []struct{ asked, swept int64 }{{20, 0}, {20, 0}, {10, 1}, {20, 1}} {

@@ -97,9 +97,7 @@ func ask(t *testing.T, listener net.Listener, timeout time.Duration, work health
 		Network: "tcp", Address: listener.Addr().String(), Interval: time.Hour, Timeout: timeout,
 		Work: func() health.Work { return work },
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer a.Close()
 	if !a.Due(health.Answer{}, false) {
 		t.Error("the first question is not due")
@@ -115,9 +113,7 @@ func ask(t *testing.T, listener net.Listener, timeout time.Duration, work health
 func listen(t *testing.T) net.Listener {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	t.Cleanup(func() { listener.Close() })
 	return listener
 }

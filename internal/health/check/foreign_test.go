@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/cabrank/cabrank/internal/health"
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // What people read of an endpoint that speaks something else is what it speaks, and
@@ -46,9 +47,7 @@ func TestForeignEndpoints(t *testing.T) {
 		}
 	}
 	nobody, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	nobody.Close()
 	if v, want := askOnce(t, nobody.Addr().String()), fmt.Sprintf("dial tcp %s: connect: connection refused", nobody.Addr()); v.Reason != want {
 		t.Errorf("%q, want %q", v.Reason, want)
@@ -58,9 +57,7 @@ func TestForeignEndpoints(t *testing.T) {
 // A server that takes connections and is silent does not end them.
 func TestMuteEndpoint(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer listener.Close()
 	if got := identify(t.Context(), "tcp", listener.Addr().String()); !strings.HasPrefix(got, "it takes connections and says nothing; ") {
 		t.Error(got)
@@ -100,9 +97,7 @@ func TestLateGreeting(t *testing.T) {
 func askOnce(t *testing.T, address string) health.Answer {
 	t.Helper()
 	asker, err := Open(Options{Network: "tcp", Address: address, Interval: time.Second, Timeout: 10 * time.Second})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer asker.Close()
 	return asker.Ask(context.Background())
 }
@@ -121,9 +116,7 @@ func serveBytes(t *testing.T, what string) string {
 func serveConns(t *testing.T, serve func(net.Conn)) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	done := make(chan struct{})
 	go func() { // ends with the listener
 		defer close(done)

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cabrank/cabrank/internal/testkit"
 	"github.com/cabrank/cabrank/internal/testkit/alarm"
 )
 
@@ -14,9 +15,7 @@ func TestNotTooEarly(t *testing.T) {
 	a := newAlarm(t)
 	for _, d := range []time.Duration{-time.Second, 0, 1, 300 * time.Microsecond, 3 * time.Millisecond} {
 		began := time.Now()
-		if err := a.Sleep(d); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, a.Sleep(d))
 		if took := time.Since(began); took < d {
 			t.Errorf("Sleep(%v) took %v", d, took)
 		}
@@ -47,9 +46,7 @@ func TestSleepInABusyProcess(t *testing.T) {
 	for range 100 {
 		const d = 300 * time.Microsecond
 		began := time.Now()
-		if err := a.Sleep(d); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, a.Sleep(d))
 		late = append(late, time.Since(began)-d)
 	}
 	close(stop)
@@ -65,9 +62,7 @@ func TestSleepInABusyProcess(t *testing.T) {
 func newAlarm(t *testing.T) *alarm.Alarm {
 	t.Helper()
 	a, err := alarm.New()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	t.Cleanup(a.Close)
 	return a
 }

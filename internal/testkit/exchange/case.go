@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 //go:embed testdata/*.txt testdata/juggler.1/*.txt
@@ -47,21 +49,15 @@ func NewCases(t testing.TB) []Case {
 func casesOf(t testing.TB, dir string) (all []Case) {
 	t.Helper()
 	entries, err := files.ReadDir(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	for _, entry := range entries {
 		if entry.IsDir() {
 			continue
 		}
 		text, err := files.ReadFile(dir + "/" + entry.Name())
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		cases, err := Parse(path.Base(entry.Name()), string(text))
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		all = append(all, cases...)
 	}
 	return all

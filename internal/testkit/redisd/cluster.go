@@ -182,9 +182,7 @@ func (c *Cluster) Move(t testing.TB, from, to *Server) {
 func (*Cluster) open(t testing.TB, s *Server) redis.Conn {
 	t.Helper()
 	conn, err := s.Dial()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	t.Cleanup(func() { conn.Close() })
 	return conn
 }
@@ -193,9 +191,7 @@ func (*Cluster) open(t testing.TB, s *Server) redis.Conn {
 func slotsOf(t testing.TB, conn redis.Conn, id string) (slots []int64) {
 	t.Helper()
 	parts, err := redis.Values(conn.Do("CLUSTER", "SLOTS"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	for _, part := range parts {
 		var first, last int64
 		var node []any

@@ -10,6 +10,7 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 
+	"github.com/cabrank/cabrank/internal/testkit"
 	"github.com/cabrank/cabrank/internal/testkit/ports"
 )
 
@@ -33,15 +34,11 @@ func launch(port int, settings ...string) (*Server, error) {
 func launchAll(t testing.TB, count, n int, settings func(i, port int) []string) (all []*Server) {
 	t.Helper()
 	first, err := ports.Free(count * n)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	for i := range count {
 		port := first + i*n
 		s, err := launch(port, settings(i, port)...)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		t.Cleanup(s.Stop)
 		all = append(all, s)
 	}
@@ -52,9 +49,7 @@ func launchAll(t testing.TB, count, n int, settings func(i, port int) []string) 
 func (s *Server) do(t testing.TB, name string, args ...any) {
 	t.Helper()
 	conn, err := s.Dial()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer conn.Close()
 	if _, err := conn.Do(name, args...); err != nil {
 		t.Fatal(fmt.Errorf("%s %v: %w", name, args, err))

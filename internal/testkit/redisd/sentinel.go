@@ -34,14 +34,10 @@ func StartSet(t testing.TB, sentinels int) *Set {
 		return strings.Contains(s.Replica.text("INFO", "replication"), "master_link_status:up")
 	})
 	first, err := ports.Free(sentinels)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	for i := range sentinels {
 		sentinel, err := launchSentinel(first+i, s.Primary.Address, (sentinels+1)/2)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		t.Cleanup(sentinel.Stop)
 		s.Sentinels = append(s.Sentinels, sentinel)
 	}

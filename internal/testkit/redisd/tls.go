@@ -14,6 +14,8 @@ import (
 	"strconv"
 	"testing"
 	"time"
+
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // Certificates are files of a CA, and of a pair signed by it, which both sides use.
@@ -49,9 +51,7 @@ func newCertificates(t testing.TB, folder string) Certificates {
 	writeCertificate(t, c.CA, ca, ca, &caKey.PublicKey, caKey)
 	writeCertificate(t, c.Cert, leaf, ca, &key.PublicKey, caKey)
 	der, err := x509.MarshalECPrivateKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	writePEM(t, c.Key, "EC PRIVATE KEY", der)
 	return c
 }
@@ -59,24 +59,18 @@ func newCertificates(t testing.TB, folder string) Certificates {
 func newKey(t testing.TB) *ecdsa.PrivateKey {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return key
 }
 
 func writeCertificate(t testing.TB, file string, of, by *x509.Certificate, public *ecdsa.PublicKey, signer *ecdsa.PrivateKey) {
 	t.Helper()
 	der, err := x509.CreateCertificate(rand.Reader, of, by, public, signer)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	writePEM(t, file, "CERTIFICATE", der)
 }
 
 func writePEM(t testing.TB, file, kind string, der []byte) {
 	t.Helper()
-	if err := os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600))
 }

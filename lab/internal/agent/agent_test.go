@@ -27,9 +27,7 @@ func TestMain(m *testing.M) { testkit.VerifyMain(m) }
 func worker(t *testing.T) (target string) {
 	t.Helper()
 	w, err := work.New(work.Options{Addr: "127.0.0.1:0", Name: "w", Full: work.Unlimited})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	addrs, ended := make(chan net.Addr, 1), make(chan error, 1)
 	go func() { ended <- w.Serve(ctx, func(a net.Addr) { addrs <- a }) }()
@@ -45,9 +43,7 @@ func worker(t *testing.T) (target string) {
 func job(t *testing.T, target string, o traffic.Options) Job {
 	t.Helper()
 	plan, err := o.Plan()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return Job{
 		Options: caller.Options{Target: target, WorkerKey: work.NameKey, Metadata: metadata.Pairs("a", "b")},
 		Calls:   caller.Calls{Method: "cabrank.lab.v1.Worker/Work", Data: method.Data{Name: "data", Text: []byte(`{"sleep_ms": {{mix 1:50 5:50}}}`)}}, Plan: plan,
@@ -81,9 +77,7 @@ func serve(t *testing.T, j Job) *generator {
 // next returns the next line.
 func (g *generator) next(t *testing.T) (l line) {
 	t.Helper()
-	if err := g.out.Decode(&l); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, g.out.Decode(&l))
 	return l
 }
 
@@ -92,9 +86,7 @@ func TestServe(t *testing.T) {
 	if l := g.next(t); !strings.Contains(l.Ready, "connections single") {
 		t.Fatalf("%+v", l)
 	}
-	if err := json.NewEncoder(g.in).Encode(begin{time.Now()}); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, json.NewEncoder(g.in).Encode(begin{time.Now()}))
 	a := g.next(t).Answer
 	if a == nil || a.Error != "" || a.Record.Calls.Answered.Count() != 240 || a.Record.Workers["w"] != 240 {
 		t.Fatalf("%+v", a)
@@ -130,9 +122,7 @@ func TestServeHTTP(t *testing.T) {
 	}))
 	defer gateway.Close()
 	plan, err := traffic.Options{Callers: 3, Calls: 20, Duration: time.Minute}.Plan()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	g := serve(t, Job{
 		Options: caller.Options{Target: gateway.Listener.Addr().String()},
 		Gateway: caller.GatewayOptions{Path: "/x?n={{.RequestNumber}}", Ready: "/healthz"}, Plan: plan,
@@ -140,9 +130,7 @@ func TestServeHTTP(t *testing.T) {
 	if l := g.next(t); !strings.Contains(l.Ready, "HTTP requests") {
 		t.Fatalf("%+v", l)
 	}
-	if err := json.NewEncoder(g.in).Encode(begin{time.Now()}); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, json.NewEncoder(g.in).Encode(begin{time.Now()}))
 	a := g.next(t).Answer
 	if a == nil || a.Error != "" || !a.Record.Whole() || a.Record.Cut || a.Record.Workers["a"] != 40 {
 		t.Errorf("%+v", a)
@@ -155,9 +143,7 @@ func TestServeHTTP(t *testing.T) {
 func TestServeStops(t *testing.T) {
 	g := serve(t, job(t, worker(t), traffic.Options{Rate: "100", Duration: time.Hour}))
 	g.next(t)
-	if err := json.NewEncoder(g.in).Encode(begin{time.Now().Add(-time.Second)}); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, json.NewEncoder(g.in).Encode(begin{time.Now().Add(-time.Second)}))
 	g.in.Close()
 	if a := g.next(t).Answer; a == nil || a.Record == nil || !a.Record.Cut {
 		t.Errorf("%+v", a)

@@ -168,23 +168,15 @@ func TestStrategies(t *testing.T) {
 		t.Run(tc.strategy.String()+" "+tc.version, func(t *testing.T) {
 			s := serve(t, nil)
 			w, err := ParseWay(Connect, protoWord, tc.version)
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			o := s.options(t, w, "Unary", 1, "hello")
 			o.Strategy = tc.strategy
 			c := client(t, o)
-			if err := c.Ready(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, c.Ready(t.Context()))
 			plan, err := traffic.Options{Rate: "1000", Duration: 100 * time.Millisecond, Timeout: 20 * time.Second, Grace: 30 * time.Second, Most: tc.strategy.MostUnderWay()}.Plan()
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			r, err := traffic.New(plan, c).Run(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			if r.Calls.Answered.Count() != 100 || r.Workers["one"] != 100 || r.Sent.Bytes != 700 || r.Received.Bytes != 700 {
 				t.Errorf("%d answered, %v, %+v, %v", r.Calls.Answered.Count(), r.Workers, r.Received, r.Failures)
 			}

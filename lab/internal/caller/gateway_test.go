@@ -13,6 +13,7 @@ import (
 
 	"google.golang.org/grpc/codes"
 
+	"github.com/cabrank/cabrank/internal/testkit"
 	"github.com/cabrank/cabrank/lab/internal/traffic"
 )
 
@@ -21,9 +22,7 @@ func startGateway(t *testing.T, handle http.HandlerFunc, path string) *Gateway {
 	server := httptest.NewServer(handle)
 	t.Cleanup(server.Close)
 	c, err := NewGateway(GatewayOptions{Address: server.Listener.Addr().String(), Path: path, Ready: "/healthz", Seed: 7})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	t.Cleanup(c.Close)
 	return c
 }
@@ -108,15 +107,11 @@ func TestGatewayReady(t *testing.T) {
 // Nobody is there: every call is UNAVAILABLE with a text that does not differ.
 func TestGatewayNobodyThere(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	address := listener.Addr().String()
 	listener.Close()
 	c, err := NewGateway(GatewayOptions{Address: address, Path: "/?n={{.RequestNumber}}"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	first, second := c.Call(t.Context(), traffic.Call{}), c.Call(t.Context(), traffic.Call{Number: 1})
 	if codes.Code(first.Code) != codes.Unavailable || first.Message != second.Message || !strings.Contains(first.Message, "refused") {
 		t.Errorf("%+v, %+v", first, second)

@@ -6,6 +6,7 @@ import (
 
 	"google.golang.org/grpc/metadata"
 
+	"github.com/cabrank/cabrank/internal/testkit"
 	"github.com/cabrank/cabrank/lab/internal/traffic"
 )
 
@@ -25,13 +26,9 @@ func TestGRPCStrategies(t *testing.T) {
 			s := serveGRPC(t, "tcp", "127.0.0.1:0", "one")
 			c := grpcClientOf(t, s, "Echo", func(o *Options) { o.Strategy = tc.strategy })
 			plan, err := traffic.Options{Rate: "1000", Duration: 100 * time.Millisecond, Timeout: 20 * time.Second, Grace: 30 * time.Second, Most: tc.strategy.MostUnderWay()}.Plan()
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			r, err := traffic.New(plan, c).Run(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			if r.Calls.Answered.Count() != 100 || r.Workers["one"] != 100 || r.Sent.Bytes != 500 || r.Received.Bytes != 500 {
 				t.Errorf("%d answered, %v, %+v, %v", r.Calls.Answered.Count(), r.Workers, r.Received, r.Failures)
 			}

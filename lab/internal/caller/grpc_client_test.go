@@ -29,9 +29,7 @@ func TestGRPCReady(t *testing.T) {
 // Who cannot be reached is told in one line, and calls fail at once.
 func TestGRPCUnreachable(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	addr := l.Addr().String()
 	l.Close()
 	c := grpcClientOf(t, &grpcServer{addr: addr}, "Echo", nil)
@@ -140,9 +138,7 @@ func TestRoundRobinOverDNS(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
-	if err := c.Ready(ctx); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, c.Ready(ctx))
 	call := func() string { return c.Call(ctx, traffic.Call{}).Worker }
 	seen := map[string]int{}
 	testkit.Eventually(t, 20*time.Second, "both servers to answer", func() bool { seen[call()]++; return seen["second"] > 0 && seen["first"] > 0 })

@@ -8,6 +8,8 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/metadata"
+
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // grpcServer is a real grpc-go server, which answers each call with its message.
@@ -36,9 +38,7 @@ func (l countingListener) Accept() (net.Conn, error) {
 func serveGRPC(t testing.TB, network, addr, name string) *grpcServer {
 	t.Helper()
 	l, err := net.Listen(network, addr)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	s := &grpcServer{addr: l.Addr().String()}
 	s.grpc = grpc.NewServer(grpc.ForceServerCodecV2(grpcCodec{}), grpc.UnknownServiceHandler(func(_ any, stream grpc.ServerStream) error {
 		stream.SetHeader(metadata.Pairs("worker", name))
@@ -68,9 +68,7 @@ func grpcClientOf(t testing.TB, s *grpcServer, method string, change func(*Optio
 		change(&o)
 	}
 	c, err := New(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	t.Cleanup(c.Close)
 	return c
 }

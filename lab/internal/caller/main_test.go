@@ -48,9 +48,7 @@ type server struct {
 func serve(t testing.TB, change func(*http.Server)) *server {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	s := &server{addr: l.Addr().String()}
 	web := &http.Server{Handler: s.handlers(), Protocols: &http.Protocols{}, ConnState: func(_ net.Conn, state http.ConnState) {
 		if state == http.StateNew {
@@ -166,9 +164,7 @@ func messages(t testing.TB, w Way, n int, value string) func(uint64) [][]byte {
 	if w.JSON() {
 		one, err = protojson.Marshal(&text{Value: value})
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	all := [][]byte{}
 	for range n {
 		all = append(all, one)
@@ -189,9 +185,7 @@ func (s *server) options(t testing.TB, w Way, method string, n int, value string
 func client(t testing.TB, o Options) Caller {
 	t.Helper()
 	c, err := New(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	t.Cleanup(c.Close)
 	return c
 }

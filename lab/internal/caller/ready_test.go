@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 
+	"github.com/cabrank/cabrank/internal/testkit"
 	"github.com/cabrank/cabrank/lab/internal/traffic"
 )
 
@@ -40,9 +41,7 @@ func TestReady(t *testing.T) {
 func onlyGRPC(t *testing.T, calls *atomic.Int64) *server {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	g := grpc.NewServer(grpc.UnknownServiceHandler(func(any, grpc.ServerStream) error {
 		calls.Add(1)
 		return nil
@@ -84,9 +83,7 @@ func TestReadyTells(t *testing.T) {
 	var calls atomic.Int64
 	grpcOnly := onlyGRPC(t, &calls)
 	closed, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	closed.Close()
 	for _, tc := range []struct {
 		name   string
@@ -118,9 +115,7 @@ func TestReadyTells(t *testing.T) {
 // Calls to nobody fail as those of grpc-go do.
 func TestUnreachable(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	s := &server{addr: l.Addr().String()}
 	l.Close()
 	for _, strategy := range []Strategy{Single, PerCall} {
@@ -173,9 +168,7 @@ func TestTLS(t *testing.T) {
 func TestFullConnection(t *testing.T) {
 	s := serve(t, func(web *http.Server) { web.HTTP2 = &http.HTTP2Config{MaxConcurrentStreams: 2} })
 	c := client(t, s.options(t, Way{Protocol: Connect}, "Bidi", 1, "hello"))
-	if err := c.Ready(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, c.Ready(t.Context()))
 	var all sync.WaitGroup
 	for range 50 {
 		all.Go(func() {
@@ -194,9 +187,7 @@ func TestFullConnection(t *testing.T) {
 func TestUnixSocket(t *testing.T) {
 	path := t.TempDir() + "/s"
 	l, err := net.Listen("unix", path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	s := &server{addr: "unix://" + path}
 	web := &http.Server{Handler: s.handlers(), Protocols: &http.Protocols{}}
 	web.Protocols.SetUnencryptedHTTP2(true)

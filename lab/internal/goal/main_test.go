@@ -50,8 +50,6 @@ func fail(r *traffic.Record, n int) *traffic.Record {
 func parse(t testing.TB, texts ...string) Thresholds {
 	t.Helper()
 	all, err := Parse(texts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return all
 }

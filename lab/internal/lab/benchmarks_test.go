@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cabrank/cabrank/internal/testkit"
 	"github.com/cabrank/cabrank/lab/internal/report"
 	"github.com/cabrank/cabrank/lab/internal/result"
 	"github.com/cabrank/cabrank/lab/internal/scenario"
@@ -49,9 +50,7 @@ func TestBenchmarks(t *testing.T) {
 			return nil
 		}
 		r, err := result.Read(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		kept := trimmed(t, folder, r)
 		all := 0
 		for path, text := range kept {
@@ -65,9 +64,7 @@ func TestBenchmarks(t *testing.T) {
 	})
 	want[benchmarks] = page
 	old, err := filepath.Glob(pictures + "*.svg")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	for _, name := range old {
 		if want[name] == nil && (!*update || os.Remove(name) != nil) {
 			t.Errorf("%s is of no run that is kept: run go test ./internal/lab -update", name)
@@ -75,9 +72,7 @@ func TestBenchmarks(t *testing.T) {
 	}
 	for name, text := range want {
 		if *update {
-			if err := result.Replace(name, text); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, result.Replace(name, text))
 		}
 		if is, err := os.ReadFile(name); err != nil || !bytes.Equal(is, text) {
 			t.Errorf("%s is not what the results say: run go test ./internal/lab -update in lab (%v)", name, err)
@@ -89,9 +84,7 @@ func TestBenchmarks(t *testing.T) {
 func TestBenchmarkOfARun(t *testing.T) {
 	dir := t.TempDir()
 	r, err := made.Save(dir, made.Options{Arms: []string{"round-robin", "cabrank"}, Tail: "p90", Rates: []int{70, 80}, Rounds: 12, Seconds: 15, Effect: 0.5, Workers: 3, Seed: 1, Pause: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	r.Version, r.Command = "v1.2.3 0123456789ab", `cabrank-lab run relay --arm "a b"`
 	r.Scenario = "relay"
 	kept, svgs := trimmed(t, dir, r), map[string][]byte{}
@@ -118,15 +111,11 @@ func TestBenchmarkOfARun(t *testing.T) {
 		t.Errorf("the picture has not what was done:\n%s", svgs[pictures+"relay-1.svg"])
 	}
 	for path, text := range kept {
-		if err := result.Replace(filepath.Join(dir, "kept", path), text); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, result.Replace(filepath.Join(dir, "kept", path), text))
 	}
 	validate(t, runSchema, filepath.Join(dir, "kept", "relay.json"))
 	again, err := result.Read(filepath.Join(dir, "kept", "relay.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if again := trimmed(t, filepath.Join(dir, "kept"), again); len(kept) != 3 || !maps.EqualFunc(kept, again, bytes.Equal) {
 		t.Errorf("what is kept of what is kept is something else: %q", slices.Sorted(maps.Keys(again)))
 	}
@@ -146,9 +135,7 @@ A star is on what is not judged: others used the machine meanwhile, or the calle
 `)
 	for _, name := range scenario.Names() {
 		s, err := scenario.Builtin(name, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		fmt.Fprintf(b, "\n## %s\n\n", name)
 		if r := run(name); r != nil {
 			writeRun(t, b, *r, name, svgs)
@@ -293,9 +280,7 @@ func trimmed(t *testing.T, folder string, r *result.Run) map[string][]byte {
 	head.Blocks = []result.Block{}
 	head.Command = regexp.MustCompile(`--out \S+`).ReplaceAllString(head.Command, "--out "+r.Scenario) // a folder is nobody's business
 	text, err := json.MarshalIndent(head, "", " ")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	var lines []string
 	over := coursesOf(r)
 	for i, b := range r.Blocks {
@@ -316,9 +301,7 @@ func trimmed(t *testing.T, folder string, r *result.Run) map[string][]byte {
 			b.Late[name] = rounded(v)
 		}
 		line, err := json.Marshal(b)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		lines = append(lines, string(line))
 	}
 	before, found := strings.CutSuffix(string(text), "[]\n}")
@@ -349,16 +332,12 @@ func coursesOf(r *result.Run) []int {
 func course(t *testing.T, folder, raw string) []byte {
 	t.Helper()
 	whole, err := result.ReadRecord(folder, &result.Block{Raw: raw})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	for i := range whole.Timeline.Intervals {
 		whole.Timeline.Intervals[i].Workers = traffic.Shares{}
 	}
 	text, err := json.Marshal(whole)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return append(text, '\n')
 }
 
@@ -366,9 +345,7 @@ func course(t *testing.T, folder, raw string) []byte {
 func keptRun(t *testing.T, name string, kept map[string][]byte) *report.Run {
 	t.Helper()
 	r := &result.Run{}
-	if err := json.Unmarshal(kept[name+".json"], r); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, json.Unmarshal(kept[name+".json"], r))
 	return &report.Run{Result: r, Record: func(b *result.Block) (*traffic.Record, error) {
 		var record traffic.Record
 		if b.Raw == "" {

@@ -3,6 +3,7 @@ package lab
 import (
 	"testing"
 
+	"github.com/cabrank/cabrank/internal/testkit"
 	"github.com/cabrank/cabrank/lab/internal/report"
 	"github.com/cabrank/cabrank/lab/internal/stats"
 )
@@ -18,9 +19,7 @@ func TestChange(t *testing.T) {
 		"errors<1%": true, "rate>-5%": false, "p50<1%": false,
 	} {
 		c, err := ParseChange(text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		if lines, held := c.Judge(f); held != want || len(lines) != 1 {
 			t.Errorf("%s: %v, %q", text, held, lines)
 		}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/cabrank/cabrank/internal/testkit"
 	"github.com/cabrank/cabrank/lab/internal/lab"
 	"github.com/cabrank/cabrank/lab/test/made"
 )
@@ -19,9 +20,7 @@ func TestCompareRefused(t *testing.T) {
 	}
 	write := func(name, text string) string {
 		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, os.WriteFile(path, []byte(text), 0o600))
 		return path
 	}
 	load := write("load.json", `{"schema":"cabrank.lab.load/2"}`)
@@ -43,17 +42,11 @@ func TestCompareRefused(t *testing.T) {
 func TestSaveComparison(t *testing.T) {
 	run, out := t.TempDir(), t.TempDir()
 	r, err := made.Save(run, made.Options{Arms: []string{"a", "b"}, Rates: []int{50}, Rounds: 2, Seconds: 2, Effect: 1, Workers: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	c, err := lab.Compare(run, filepath.Join(run, "run.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	for range 2 {
-		if err := lab.OfComparison(c).Save(out); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, lab.OfComparison(c).Save(out))
 	}
 	files, err := filepath.Glob(filepath.Join(out, "*"))
 	if err != nil || len(files) != 2 {

@@ -30,13 +30,9 @@ func over(t *testing.T, address, protocol, codec string) Load {
 	file := filepath.Join(t.TempDir(), "a.proto")
 	text := `syntax = "proto3"; package a; import "google/protobuf/wrappers.proto";
 		service B { rpc C(google.protobuf.StringValue) returns (google.protobuf.StringValue); }`
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(file, []byte(text), 0o600))
 	plan, err := traffic.Options{Callers: 2, Duration: 200 * time.Millisecond}.Plan()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	l := Load{Plan: plan, Calls: caller.Calls{Method: "a.B/C", Files: method.Files{Names: []string{file}}, Data: method.Data{Name: "--data", Text: []byte(`"{{.RequestNumber}}"`)}}}
 	l.Target = address
 	if l.Way, err = caller.ParseWay(protocol, codec, ""); err != nil {
@@ -59,13 +55,9 @@ func TestLoadByProtocol(t *testing.T) {
 		for _, codec := range caller.Codecs() {
 			l := over(t, server.Listener.Addr().String(), protocol, codec)
 			p, err := l.Prepare(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			done, err := p.Run(t.Context(), l.Plan, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			if n := done.Record.Calls.Answered.Count(); n == 0 || n != done.Record.Due {
 				t.Errorf("%s, %s: %d of %d answered, %v", protocol, codec, n, done.Record.Due, done.Record.Failures)
 			}
@@ -84,9 +76,7 @@ func TestLoadByProtocol(t *testing.T) {
 // A server that does not speak the protocol is told before any call.
 func TestLoadOfOnlyGRPC(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	var calls atomic.Int64
 	server := grpc.NewServer(grpc.UnknownServiceHandler(func(any, grpc.ServerStream) error {
 		calls.Add(1)

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"github.com/cabrank/cabrank/internal/testkit"
 	"github.com/cabrank/cabrank/lab/internal/report"
 )
 
@@ -73,9 +74,7 @@ func svg(t *testing.T, p *report.Picture) []byte {
 	d.text("", letter, p.Note)
 	d.Height, d.Frame = d.y+16, d.y+15
 	var b bytes.Buffer
-	if err := template.Must(template.New("svg").Parse(pictureText)).Execute(&b, d); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, template.Must(template.New("svg").Parse(pictureText)).Execute(&b, d))
 	return b.Bytes()
 }
 

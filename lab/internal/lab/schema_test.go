@@ -12,6 +12,7 @@ import (
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
+	"github.com/cabrank/cabrank/internal/testkit"
 	"github.com/cabrank/cabrank/lab/internal/goal"
 	"github.com/cabrank/cabrank/lab/internal/lab"
 	"github.com/cabrank/cabrank/lab/internal/report"
@@ -31,17 +32,11 @@ func validate(t *testing.T, schema, path string) {
 	compiler := jsonschema.NewCompiler()
 	compiler.AssertFormat()
 	compiled, err := compiler.Compile(schema)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if err := compiled.Validate(value); err != nil {
 		t.Errorf("%s: %v", path, err)
 	}
@@ -53,31 +48,21 @@ func TestFilesFollowTheSchemas(t *testing.T) {
 	r, err := made.Save(dir, made.Options{
 		Arms: []string{"a", "b"}, Rates: []int{30, 60}, Rounds: 2, Seconds: 8, Effect: 0.9, Workers: 2, Pause: true, Noisy: 1, Silent: "a",
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	r.Blocks[0].Events[0].Err = "no such process"
-	if err := result.Save(dir, r); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, result.Save(dir, r))
 	validate(t, runSchema, filepath.Join(dir, result.RunFile))
 	for i := range r.Blocks {
 		validate(t, loadSchema+"#/$defs/record", filepath.Join(dir, r.Blocks[i].Raw))
 	}
 	record, err := result.ReadRecord(dir, &r.Blocks[0])
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	record.Failures = []traffic.Failure{{Code: 14, Message: "gone", Calls: record.Calls.Failed.Count()}}
 	thresholds, err := goal.Parse([]string{"p99<1s", "rate>=10"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	judgement := thresholds.Judge(record, 0.9)
 	load := report.Load{Method: "a.B/C", Began: made.Began(), Record: record, Judgement: &judgement, Limited: "busy"}
-	if err := lab.OfLoad(load).Save(dir); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, lab.OfLoad(load).Save(dir))
 	validate(t, loadSchema, filepath.Join(dir, lab.ResultFile))
 }
 
@@ -85,13 +70,9 @@ func TestFilesFollowTheSchemas(t *testing.T) {
 func TestSchemasDescribeEveryKey(t *testing.T) {
 	for path, of := range map[string]any{runSchema: result.Run{}, loadSchema: lab.Result{}} {
 		text, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		var schema map[string]any
-		if err := json.Unmarshal(text, &schema); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, json.Unmarshal(text, &schema))
 		d := described{T: t, defs: schema["$defs"].(map[string]any)}
 		d.walk(filepath.Base(path), reflect.TypeOf(of), schema)
 	}
@@ -100,21 +81,15 @@ func TestSchemasDescribeEveryKey(t *testing.T) {
 // The figures that the schema names are those that there are.
 func TestSchemaNamesAllFigures(t *testing.T) {
 	text, err := os.ReadFile(runSchema)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	var names []string
 	for _, f := range result.All() {
 		names = append(names, f.Name)
 	}
 	want, err := json.Marshal(names)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	var flat bytes.Buffer
-	if err := json.Compact(&flat, text); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, json.Compact(&flat, text))
 	if n := bytes.Count(flat.Bytes(), append([]byte(`"enum":`), want...)); n != 3 {
 		t.Errorf("%d lists of all figures, want 3 of %s", n, want)
 	}

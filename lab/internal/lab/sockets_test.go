@@ -12,6 +12,7 @@ import (
 	"github.com/cabrank/cabrank/client"
 	"github.com/cabrank/cabrank/internal/broker"
 	"github.com/cabrank/cabrank/internal/socket"
+	"github.com/cabrank/cabrank/internal/testkit"
 	"github.com/cabrank/cabrank/lab/internal/traffic"
 )
 
@@ -70,9 +71,7 @@ func TestFailed(t *testing.T) {
 // Calls are counted by how they end, and have arguments of their own.
 func TestCalls(t *testing.T) {
 	c, err := newSocketCalls(t.Context(), SocketLoad{URL: serve(t), URI: "test.delay", Args: `"{{.RequestNumber}}"`, Connections: 2})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer c.Close()
 	due := time.Now()
 	if a := c.Call(t.Context(), traffic.Call{Number: 12, Due: due}); a.Code != 0 || time.Since(due) < 12*time.Millisecond || a.Received.Bytes == 0 || a.Sent.Bytes != 4 {

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cabrank/cabrank/internal/testkit"
 	"github.com/cabrank/cabrank/lab/internal/latency"
 )
 
@@ -52,13 +53,9 @@ func TestCallsAsJSON(t *testing.T) {
 	}
 	calls.Fail(4, 300*time.Millisecond)
 	data, err := json.Marshal(calls)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	var read latency.Calls
-	if err := json.Unmarshal(data, &read); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, json.Unmarshal(data, &read))
 	if read.Count() != calls.Count() || !maps.Equal(read.Codes, calls.Codes) {
 		t.Errorf("read %d calls with the codes %v, want %d with %v", read.Count(), read.Codes, calls.Count(), calls.Codes)
 	}

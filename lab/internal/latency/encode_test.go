@@ -9,6 +9,7 @@ import (
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 
+	"github.com/cabrank/cabrank/internal/testkit"
 	"github.com/cabrank/cabrank/lab/internal/latency"
 )
 
@@ -16,9 +17,7 @@ import (
 func text(t testing.TB, h *latency.Histogram) string {
 	t.Helper()
 	data, err := h.MarshalText()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return string(data)
 }
 
@@ -30,9 +29,7 @@ func TestEncodedAndBack(t *testing.T) {
 	h.Record(0)
 	h.Record(2 * latency.Bound)
 	read := latency.New()
-	if err := read.UnmarshalText([]byte(text(t, h))); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, read.UnmarshalText([]byte(text(t, h))))
 	if text(t, read) != text(t, h) || read.Count() != h.Count() {
 		t.Errorf("read %d calls, want %d", read.Count(), h.Count())
 	}
@@ -46,13 +43,9 @@ func TestEncodedAndBack(t *testing.T) {
 // 12,345 ns times 1 to 10,000, an hour, and zero. The figures are its own.
 func TestReadsWhatPythonWrote(t *testing.T) {
 	data, err := os.ReadFile("testdata/written-by-python.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	h := latency.New()
-	if err := h.UnmarshalText(bytes.TrimSpace(data)); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, h.UnmarshalText(bytes.TrimSpace(data)))
 	p50, p99 := h.Quantile(0.5).Value, h.Quantile(0.99).Value
 	if h.Count() != 10_002 || p50 != 61734911 || p99 != 122290175 || h.Max() != latency.Bound || h.At(0) != 0 {
 		t.Errorf("%d calls, p50 %d, p99 %d, from %v to %v", h.Count(), p50, p99, h.At(0), h.Max())
@@ -62,9 +55,7 @@ func TestReadsWhatPythonWrote(t *testing.T) {
 // Bad input gives one line and leaves the histogram as it was.
 func TestDecodingRefuses(t *testing.T) {
 	other, err := hdrhistogram.New(1, int64(time.Minute), 3).Encode(hdrhistogram.V2CompressedEncodingCookieBase)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	good := text(t, latency.New())
 	for input, want := range map[string]string{
 		"":                "too short",

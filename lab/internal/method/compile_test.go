@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 func TestCompileRefuses(t *testing.T) {
@@ -27,9 +29,7 @@ func TestCompileRefuses(t *testing.T) {
 		"alias":            {"enum E { NONE = 0; LEAST = 0; }", "a.proto:2:28: enum E: values NONE and LEAST both have the same numeric value 0"},
 	} {
 		dir := t.TempDir()
-		if err := os.WriteFile(filepath.Join(dir, "a.proto"), []byte("syntax = \"proto3\";\n"+tc.text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, os.WriteFile(filepath.Join(dir, "a.proto"), []byte("syntax = \"proto3\";\n"+tc.text), 0o600))
 		_, err := compile(t.Context(), []string{"a.proto"}, []string{dir}, readFile)
 		if err == nil || !strings.HasPrefix(err.Error(), tc.want) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s: %v, want %s", name, err, tc.want)
@@ -44,9 +44,7 @@ func TestMistakes(t *testing.T) {
 		`edition = "2031";`: `a.proto:1:11: edition value "2031" not recognized; should be one of ["2023"]`,
 		"syntax = \"proto2\";\nmessage M { extensions 100 to 199 [verification = UNVERIFIED], 500 to max; }": "a.proto:2:62: syntax error: expecting ';'",
 	} {
-		if err := os.WriteFile(filepath.Join(dir, "a.proto"), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, os.WriteFile(filepath.Join(dir, "a.proto"), []byte(text), 0o600))
 		if _, err := compile(t.Context(), []string{"a.proto"}, []string{dir}, readFile); err == nil || err.Error() != want {
 			t.Errorf("%v, want %s", err, want)
 		}

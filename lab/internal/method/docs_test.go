@@ -6,15 +6,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/cabrank/cabrank/internal/testkit"
 	"github.com/cabrank/cabrank/lab/internal/method"
 )
 
 // docs/lab-load.md shows templates that work, and every placeholder that there is.
 func TestDocs(t *testing.T) {
 	page, err := os.ReadFile("../../../docs/lab-load.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	blocks := regexp.MustCompile("(?s)```json\n(.*?)```").FindAllStringSubmatch(string(page), -1)
 	if len(blocks) < 6 {
 		t.Errorf("%d examples", len(blocks))

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // What is drawn has the distribution that was asked for, and is the same again.
@@ -25,9 +27,7 @@ func TestDraws(t *testing.T) {
 		{"exponential 0", 0, 0, 0, 0},
 	} {
 		p, err := parsePlaceholder(c.text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		var sum float64
 		above := 0
 		for i := range uint64(calls) {
@@ -56,14 +56,10 @@ func TestDraws(t *testing.T) {
 // A draw keeps its decimals in a double and a text.
 func TestDrawsIntoFields(t *testing.T) {
 	m, err := FromFiles(t.Context(), Files{Names: []string{"testdata/kinds.proto"}}, "kinds.v1.Kinds/Unary")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	text := `{"a_double": {{uniform 0.25 0.5}}, "an_int32": {{mix 2:1}}, "text": "{{exponential 3}}"}`
 	r, err := m.Requests(Data{Name: "--data", Text: []byte(text)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	for call := range uint64(50) {
 		b := r.Messages(call)[0]
 		for len(b) > 0 {

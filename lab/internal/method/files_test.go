@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/cabrank/cabrank/internal/testkit"
 	"github.com/cabrank/cabrank/lab/internal/method"
 )
 
@@ -12,9 +13,7 @@ const protos = "../../../proto"
 
 func TestFromFiles(t *testing.T) {
 	full, err := filepath.Abs(protos + "/cabrank/example/v1/work.proto")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	for name, files := range map[string]method.Files{
 		"below a folder":       {Names: []string{"cabrank/example/v1/work.proto"}, Imports: []string{"testdata", protos}},
 		"as a path":            {Names: []string{protos + "/cabrank/example/v1/work.proto"}, Imports: []string{protos}},
@@ -36,9 +35,7 @@ func TestFromFilesRefuses(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string) string {
 		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, os.WriteFile(path, []byte(text), 0o600))
 		return path
 	}
 	broken := write("broken.proto", "syntax = \"proto3\";\nmessage A {\n  string name = ;\n}\n")

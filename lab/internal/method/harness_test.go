@@ -28,9 +28,7 @@ const limit = 30 * time.Second
 func serve(t *testing.T, server *grpc.Server) *grpc.ClientConn {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -46,9 +44,7 @@ func serve(t *testing.T, server *grpc.Server) *grpc.ClientConn {
 func dial(t *testing.T, addr string) *grpc.ClientConn {
 	t.Helper()
 	conn, err := grpc.NewClient(addr, grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	t.Cleanup(func() { conn.Close() })
 	return conn
 }
@@ -62,9 +58,7 @@ func kinds(t testing.TB, name string) *method.Method {
 func fromFile(t testing.TB, file, name string) *method.Method {
 	t.Helper()
 	m, err := method.FromFiles(t.Context(), method.Files{Names: []string{"testdata/" + file}}, name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return m
 }
 
@@ -75,9 +69,7 @@ func compiled(t testing.TB, files ...string) []protoreflect.FileDescriptor {
 		Resolver: protocompile.WithStandardImports(&protocompile.SourceResolver{ImportPaths: []string{"testdata"}}),
 	}
 	linked, err := compiler.Compile(context.Background(), files...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	var all []protoreflect.FileDescriptor
 	for _, file := range linked {
 		all = append(all, file)

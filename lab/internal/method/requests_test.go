@@ -14,6 +14,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/types/dynamicpb"
 
+	"github.com/cabrank/cabrank/internal/testkit"
 	"github.com/cabrank/cabrank/lab/internal/method"
 )
 
@@ -90,9 +91,7 @@ func TestRequests(t *testing.T) {
 			t.Fatalf("%s: %v", written(41)[0], err)
 		}
 		encoded, err := proto.Marshal(back)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		wantSame(t, types, all, encoded, tc.want)
 	}
 }
@@ -100,9 +99,7 @@ func TestRequests(t *testing.T) {
 func asJSON(t *testing.T, m *method.Method, data string) *method.Requests {
 	t.Helper()
 	r, err := m.Requests(method.Data{Name: "--data", Text: []byte(data), Seed: 7, JSON: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return r
 }
 
@@ -237,9 +234,7 @@ func TestSeeds(t *testing.T) {
 	data := `[{"text": "{{randomString 20}} {{newUUID}} {{.UUID}}"}, {"an_int64": "{{randomInt 0 1000000000}}"}]`
 	one, same := requests(t, m, data), requests(t, m, data)
 	other, err := m.Requests(method.Data{Text: []byte(data), Seed: 8})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	for n := range uint64(100) {
 		if got, want := fmt.Sprint(one.Messages(n)), fmt.Sprint(same.Messages(n)); got != want {
 			t.Fatalf("call %d: %s and %s", n, got, want)

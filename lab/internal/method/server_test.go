@@ -23,6 +23,7 @@ import (
 	"google.golang.org/protobuf/types/descriptorpb"
 
 	"github.com/cabrank/cabrank/examples/go/workpb"
+	"github.com/cabrank/cabrank/internal/testkit"
 	"github.com/cabrank/cabrank/lab/internal/method"
 )
 
@@ -129,9 +130,7 @@ func TestServerWithoutReflection(t *testing.T) {
 
 func TestServerThatIsNotThere(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	listener.Close()
 	_, err = method.FromServer(t.Context(), dial(t, listener.Addr().String()), "a.B/C", limit)
 	wantLine(t, "gone", err, listener.Addr().String()+": cannot be reached: ")
@@ -274,9 +273,7 @@ func TestServerWithMissingImports(t *testing.T) {
 		return refusal("no such file")
 	})
 	m, err := method.FromServer(t.Context(), conn, "a.B/Good", limit)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if got := requests(t, m, `{"f2": "1.5s"}`).Messages(0); string(got[0]) != "\x12\x08\x08\x01\x10\x80\xca\xb5\xee\x01" {
 		t.Errorf("%x", got)
 	}
@@ -306,9 +303,7 @@ func anyone(t *testing.T) *grpc.ClientConn {
 // Files that import others are asked for one by one.
 func TestFilesOneByOne(t *testing.T) {
 	m, err := method.FromServer(t.Context(), anyone(t), "kinds.v1.Kinds/Unary", limit)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if got := requests(t, m, `{"wrapped": "w{{.RequestNumber}}"}`).Messages(3)[0]; !strings.Contains(string(got), "w3") {
 		t.Errorf("%q", got)
 	}

@@ -13,6 +13,7 @@ import (
 	"google.golang.org/protobuf/types/dynamicpb"
 
 	"github.com/cabrank/cabrank/internal/schema"
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // Whatever the text is, reading it ends in an error of one line, or in requests that
@@ -45,13 +46,9 @@ func FuzzTemplate(f *testing.F) {
 			return
 		}
 		s, err := readTemplate("f", []byte(data))
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		lists, err := m.lists(s)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		list, got := lists[number%uint64(len(lists))], r.Messages(number)
 		if got == nil {
 			return // a value between the least and the greatest
@@ -69,13 +66,9 @@ func FuzzTemplate(f *testing.F) {
 // requests can be made.
 func FuzzDescribed(f *testing.F) {
 	known, err := protodesc.NewFile(protodesc.ToFileDescriptorProto(pb.File_grpc_reflection_v1_reflection_proto), nil)
-	if err != nil {
-		f.Fatal(err)
-	}
+	testkit.Must(f, err)
 	whole, err := proto.Marshal(protodesc.ToFileDescriptorProto(known))
-	if err != nil {
-		f.Fatal(err)
-	}
+	testkit.Must(f, err)
 	f.Add(whole)
 	f.Add([]byte("\x0a\x01a"))
 	n := name{service: "grpc.reflection.v1.ServerReflection", method: "ServerReflectionInfo"}
@@ -141,9 +134,7 @@ func check(t *testing.T, m *Method, d document, at spot, got []byte) {
 
 func BenchmarkMessages(b *testing.B) {
 	m, err := FromFiles(b.Context(), Files{Names: []string{"testdata/kinds.proto"}}, "kinds.v1.Kinds/Unary")
-	if err != nil {
-		b.Fatal(err)
-	}
+	testkit.Must(b, err)
 	const four = `{"text": "user-{{.RequestNumber}}", "left": "{{newUUID}}", "an_int64": "{{randomInt 1 1000}}", "a_double": {{exponential 10}}}`
 	for name, data := range map[string]Data{
 		"constant": {Text: []byte(`{"text": "a"}`)},
@@ -153,9 +144,7 @@ func BenchmarkMessages(b *testing.B) {
 	} {
 		b.Run(name, func(b *testing.B) {
 			r, err := m.Requests(data)
-			if err != nil {
-				b.Fatal(err)
-			}
+			testkit.Must(b, err)
 			b.ReportAllocs()
 			for n := uint64(0); b.Loop(); n++ {
 				_ = r.Messages(n)

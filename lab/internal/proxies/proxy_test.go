@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 func twoWorkers() Config {
@@ -54,9 +56,7 @@ func TestText(t *testing.T) {
 		c := twoWorkers()
 		tc.change(&c)
 		text, err := p.Text(c)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		lines := strings.Split(text, "\n")
 		for i := range lines {
 			lines[i] = strings.TrimSpace(lines[i])
@@ -106,9 +106,7 @@ func TestChangeIsRefused(t *testing.T) {
 	}
 	socket := filepath.Join(t.TempDir(), "sock")
 	listener, err := net.Listen("unix", socket)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer listener.Close()
 	go func() {
 		conn, err := listener.Accept()

@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/net/http2"
 
+	"github.com/cabrank/cabrank/internal/testkit"
 	"github.com/cabrank/cabrank/lab/internal/traffic"
 )
 
@@ -59,9 +60,7 @@ func (a *answerer) Frame(f Frame) error {
 func answers(t *testing.T, wrong string) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	t.Cleanup(func() { l.Close() })
 	go func() {
 		for {
@@ -83,21 +82,15 @@ func answers(t *testing.T, wrong string) string {
 func calls(t *testing.T, addr, request string, o traffic.Options) *traffic.Record {
 	t.Helper()
 	c, err := NewClient(addr, request)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer c.Close()
 	if o.Rate == "" {
 		o.Duration = 10 * time.Second
 	}
 	plan, err := o.Plan()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	r, err := traffic.New(plan, c).Run(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return r
 }
 
@@ -140,14 +133,10 @@ func TestCallsFindWrongAnswers(t *testing.T) {
 // A call that is not answered ends with its load.
 func TestCallEndsWithItsLoad(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0") // nobody accepts
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer l.Close()
 	c, err := NewClient(l.Addr().String(), `{}`)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan traffic.Answer)
 	go func() { ended <- c.Call(ctx, traffic.Call{}) }()

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/net/http2"
+
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // notes is a Handler that writes down what it is told.
@@ -37,18 +39,12 @@ func (n *notes) BatchRead() error {
 func serve(t *testing.T, setUp func(*Conn) Handler) (c net.Conn, fr *http2.Framer, ended <-chan error) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer l.Close()
 	c, err = net.Dial("tcp", l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	accepted, err := l.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	done := make(chan error, 1)
 	conn := NewConn(accepted, false, readBuffer)
 	h := setUp(conn)
@@ -73,9 +69,7 @@ func serve(t *testing.T, setUp func(*Conn) Handler) (c net.Conn, fr *http2.Frame
 func read(t *testing.T, fr *http2.Framer) http2.Frame {
 	t.Helper()
 	f, err := fr.ReadFrame()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return f
 }
 

@@ -54,9 +54,7 @@ func TestBackendAnswers(t *testing.T) {
 func dialEcho(t *testing.T) *http2.Framer {
 	t.Helper()
 	port, err := ports.Free(2)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	addr, last := net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), net.JoinHostPort("127.0.0.1", strconv.Itoa(port+1))
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
@@ -92,9 +90,7 @@ func checkAnswer(t *testing.T, fr *http2.Framer, stream uint32, want []byte) {
 	var got []byte
 	for heads := 0; heads < 2; {
 		f, err := fr.ReadFrame()
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		switch f := f.(type) {
 		case *http2.DataFrame:
 			got = append(got, f.Data()...)

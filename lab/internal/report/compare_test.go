@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/cabrank/cabrank/internal/testkit"
 	"github.com/cabrank/cabrank/lab/internal/result"
 	"github.com/cabrank/cabrank/lab/test/made"
 )
@@ -37,9 +38,7 @@ func TestTwo(t *testing.T) {
 
 func twoRuns(t *testing.T, pair Two) {
 	t.Helper()
-	if err := pair.Check(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, pair.Check())
 	lines := sentences(pair.Document())
 	for i, want := range []string{
 		"cabrank at 80/s, B against A: p90 higher by ", "cabrank at 80/s, B against A: p50 higher by ",
@@ -51,9 +50,7 @@ func twoRuns(t *testing.T, pair Two) {
 		}
 	}
 	var terminal bytes.Buffer
-	if err := pair.Document().Print(&terminal); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, pair.Document().Print(&terminal))
 	page := string(pair.Document().HTML())
 	for _, want := range []string{"decides", "no difference shown", "B against A", "80/s", " ms → "} {
 		if !strings.Contains(terminal.String(), want) {
@@ -88,9 +85,7 @@ func twoRunsWithoutVerdict(t *testing.T, pair Two) {
 		other.Blocks[i].Seed++
 	}
 	seeds.B = &other
-	if err := seeds.Check(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, seeds.Check())
 	lines := strings.Join(sentences(seeds.Document()), "\n")
 	for _, want := range []string{"cabrank at 80/s, B against A: p90 ", " (medians), with errors of 1.0 % and 1.0 %.\nNo verdict: the runs have other seeds (7 and 8)"} {
 		if !strings.Contains(lines, want) {
@@ -151,9 +146,7 @@ func TestTwoRunsRefused(t *testing.T) {
 func foundInTwo(t *testing.T, pair Two) {
 	t.Helper()
 	text, err := json.Marshal(pair.Findings())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	for _, want := range []string{`"arm":"cabrank"`, `"primary":true`, `"figure":"p90"`, `"verdict":"higher"`} {
 		if !strings.Contains(string(text), want) {
 			t.Errorf("no %s in %s", want, text)

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cabrank/cabrank/internal/testkit"
 	"github.com/cabrank/cabrank/lab/internal/goal"
 	"github.com/cabrank/cabrank/lab/internal/latency"
 	"github.com/cabrank/cabrank/lab/internal/traffic"
@@ -136,9 +137,7 @@ func TestSummary(t *testing.T) {
 func TestLoadPage(t *testing.T) {
 	l := loadOf(t, 1000, 20, 5, 6)
 	thresholds, err := goal.Parse([]string{"p99<1s", "p50<10ms"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	judgement := thresholds.Judge(l.Record, 0)
 	l.Judgement = &judgement
 	text := string(l.Document().HTML())

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/cabrank/cabrank/internal/testkit"
 	"github.com/cabrank/cabrank/lab/internal/report"
 )
 
@@ -69,9 +70,7 @@ func TestPictures(t *testing.T) {
 	} {
 		file := filepath.Join(docs, "img", p.name)
 		if *draw {
-			if err := os.WriteFile(file, p.draw(effort{calls: 1_000_000, seeds: 4, rounds: 200}).SVG(), 0o644); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, os.WriteFile(file, p.draw(effort{calls: 1_000_000, seeds: 4, rounds: 200}).SVG(), 0o644))
 		}
 		little := effort{calls: 300, seeds: 1, rounds: 1}
 		drawn, shown := p.draw(little).SVG(), load(t, file)
@@ -92,9 +91,7 @@ func TestPictures(t *testing.T) {
 func load(t *testing.T, path string) []byte {
 	t.Helper()
 	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return text
 }
 

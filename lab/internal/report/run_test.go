@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/cabrank/cabrank/internal/testkit"
 	"github.com/cabrank/cabrank/lab/internal/result"
 	"github.com/cabrank/cabrank/lab/internal/traffic"
 	"github.com/cabrank/cabrank/lab/test/made"
@@ -16,9 +17,7 @@ func madeUp(t testing.TB, o made.Options) Run {
 	t.Helper()
 	dir := t.TempDir()
 	r, err := made.Save(dir, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return Run{Result: r, Record: func(b *result.Block) (*traffic.Record, error) { return result.ReadRecord(dir, b) }}
 }
 
@@ -111,9 +110,7 @@ func TestRunSummary(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			whole, err := result.Read(dir)
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			if tc.spoil != nil {
 				tc.spoil(whole)
 			}

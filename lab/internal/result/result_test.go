@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cabrank/cabrank/internal/testkit"
 	"github.com/cabrank/cabrank/lab/internal/latency"
 	"github.com/cabrank/cabrank/lab/internal/result"
 	"github.com/cabrank/cabrank/lab/internal/traffic"
@@ -209,13 +210,9 @@ func TestSavedAndRead(t *testing.T) {
 		t.Fatal(name, err)
 	}
 	r.Blocks[0].Raw = name
-	if err := result.Save(dir, r); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, result.Save(dir, r))
 	read, err := result.Read(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	r.Schema = result.Schema
 	if !reflect.DeepEqual(read, r) {
 		t.Errorf("read %+v\nwant %+v", read, r)
@@ -249,9 +246,7 @@ func TestRefused(t *testing.T) {
 		{func(r *result.Run) { r.Blocks[0].Figures["p50"] = math.Inf(1) }, "block 1: p50 is +Inf: want a number from 0 up, or none"},
 	} {
 		dir := t.TempDir()
-		if err := result.Save(dir, run()); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, result.Save(dir, run()))
 		r := run()
 		tc.spoil(r)
 		if err := result.Save(dir, r); err == nil || err.Error() != "run.json is not written: "+tc.want {
@@ -274,9 +269,7 @@ func TestReadRefused(t *testing.T) {
 		`{"schema":"x"}`:    `: schema "x": want cabrank.lab.run/1`,
 		`{"blocks":"none"}`: " is no result of a run: json: cannot unmarshal",
 	} {
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, os.WriteFile(path, []byte(text), 0o600))
 		if _, err := result.Read(dir); err == nil || !strings.HasPrefix(err.Error(), path+want) {
 			t.Errorf("%v, want %s%s", err, path, want)
 		}

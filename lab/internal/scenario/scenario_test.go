@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cabrank/cabrank/internal/testkit"
 	"github.com/cabrank/cabrank/lab/internal/caller"
 	"github.com/cabrank/cabrank/lab/internal/stats"
 	"github.com/cabrank/cabrank/lab/internal/traffic"
@@ -84,9 +85,7 @@ quick: {rounds: 3, duration: 2s, warmup: 500ms, loads: [steps 100/s, 5 at once, 
 func parsed(t *testing.T, text string) *Scenario {
 	t.Helper()
 	s, err := Parse("x.yml", []byte(text), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return s
 }
 
@@ -237,9 +236,7 @@ func TestFaultsTogether(t *testing.T) {
 func TestVolleys(t *testing.T) {
 	l := Load{AtOnce: 15000, Every: 2 * time.Second, Options: traffic.Options{Duration: 20 * time.Second, Warmup: time.Second}}
 	p, err := l.Plan(1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if p.Duration() != 20*time.Second || p.Most < 15000 {
 		t.Errorf("lasts %v, at most %d under way", p.Duration(), p.Most)
 	}
@@ -258,9 +255,7 @@ func TestBurst(t *testing.T) {
 		Events:  []Event{{At: 5 * time.Second, Do: DoBurst, For: 10 * time.Second, More: 1000}},
 	}
 	p, err := l.Plan(1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if got := p.Rate.String(); got != "5s:0..50,5s:1050..1100,5s:1050,5s:50" {
 		t.Errorf("%s", got)
 	}
@@ -269,9 +264,7 @@ func TestBurst(t *testing.T) {
 func TestBuiltin(t *testing.T) {
 	for _, name := range Names() {
 		s, err := Builtin(name, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		if s.Name != name || s.About == "" || s.Question == "" {
 			t.Errorf("%s: called %q, about %q, question %q", name, s.Name, s.About, s.Question)
 		}

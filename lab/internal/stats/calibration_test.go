@@ -12,6 +12,7 @@ import (
 
 	"gonum.org/v1/gonum/stat"
 
+	"github.com/cabrank/cabrank/internal/testkit"
 	"github.com/cabrank/cabrank/lab/internal/stats"
 )
 
@@ -237,9 +238,7 @@ func TestCalibrationOfFamilies(t *testing.T) {
 				}
 			}
 			j, err := stats.Judge(false, family...)
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			return slices.ContainsFunc(j[world.differ:], differs)
 		})
 		table(t, world.name, got)
@@ -279,9 +278,7 @@ func TestCalibrationOfEqualFamilies(t *testing.T) {
 			family[i] = stats.Figure{Pairs: m.pairs(random, tenPairs), Margin: margin}
 		}
 		j, err := stats.Judge(false, family...)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		return slices.ContainsFunc(j, func(c stats.Comparison) bool { return c.Verdict == stats.AboutEqual })
 	})
 	table(t, "8 secondary figures at the margin", "at least one called equal")

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/cabrank/cabrank/internal/testkit"
 	"github.com/cabrank/cabrank/lab/internal/stats"
 )
 
@@ -41,9 +42,7 @@ func with(pairs []stats.Pair, last ...stats.Pair) []stats.Pair {
 func compare(t *testing.T, f stats.Figure) stats.Comparison {
 	t.Helper()
 	j, err := stats.Judge(true, f)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return j[0]
 }
 
@@ -146,9 +145,7 @@ func TestSecondaryFiguresAreCorrected(t *testing.T) {
 		{Name: "p99.9", Pairs: alone[:9]},
 	}
 	j, err := stats.Judge(true, append([]stats.Figure{primary}, others...)...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if j[0].Verdict != stats.Lower || j[0].Confidence != 0.95 {
 		t.Errorf("primary: %+v, want lower with 0.95", j[0])
 	}

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 const (
@@ -41,9 +43,7 @@ func used(t *testing.T, root fs.FS, k *kernel) (folders []string, one *Group) {
 	t.Helper()
 	before := k.have()
 	tree, err := openGroups(root, k, os.Getpid())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	one, err = tree.Group("worker-1", 0.25)
 	var front *Group
 	if err == nil {
@@ -52,9 +52,7 @@ func used(t *testing.T, root fs.FS, k *kernel) (folders []string, one *Group) {
 	if err == nil {
 		err = front.Prefer()
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if weights := k.folders[front.folders[0]]; k.v2 && weights["cpu.weight"] != "1000" || !k.v2 && weights["cpu.shares"] != "10240" {
 		t.Errorf("weight: %v", weights)
 	}
@@ -96,9 +94,7 @@ func TestVersion1Together(t *testing.T) {
 	k := &kernel{folders: map[string]map[string]string{}}
 	k.addFolder("/sys/fs/cgroup/cpu,cpuacct", "1\n", "")
 	tree, err := openGroups(proc(mountsTogether, "4:cpu,cpuacct:/\n"), k, os.Getpid())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	g, err := tree.Group("a", 0)
 	if err != nil || len(g.folders) != 1 {
 		t.Fatalf("%+v, %v", g, err)
@@ -178,9 +174,7 @@ func TestSweep(t *testing.T) {
 		k.addFolder(dir, "", "")
 	}
 	tree, err := openGroups(proc(mountsV1, "1:cpu:/\n"), k, os.Getpid())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	tree.Close()
 	if k.folders[dead] != nil || len(k.folders) != 3 {
 		t.Errorf("there are %q", k.have())
@@ -191,9 +185,7 @@ func TestQuotaTooSmall(t *testing.T) {
 	k := &kernel{folders: map[string]map[string]string{}}
 	k.addFolder("/sys/fs/cgroup/cpu", "1\n", "")
 	tree, err := openGroups(proc(mountsV1, "1:cpu:/\n"), k, os.Getpid())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if _, err := tree.Group("a", 0.005); err == nil || !strings.Contains(err.Error(), "want 0.01 or more") {
 		t.Errorf("got %v", err)
 	}

@@ -8,22 +8,20 @@ import (
 	"testing"
 
 	"github.com/prometheus/procfs"
+
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 func TestReadLimits(t *testing.T) {
 	dir := t.TempDir()
 	proc, err := procfs.NewFS(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if got := limitsOf(proc, 0); got != (Limits{}) {
 		t.Errorf("nothing known: got %+v", got)
 	}
 	for name, text := range map[string]string{"ipv4/ip_local_port_range": "32768\t60999\n", "core/somaxconn": "4096\n"} {
 		path := filepath.Join(dir, "sys", "net", name)
-		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)))
 	}
 	if got := limitsOf(proc, 20000); got != (Limits{20000, 28232, 4096}) {
 		t.Errorf("got %+v", got)

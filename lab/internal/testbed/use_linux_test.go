@@ -8,22 +8,18 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // What is read agrees with what the kernel tells of this process otherwise.
 func TestReadAlone(t *testing.T) {
 	const near = 20 * time.Millisecond
 	var before, after syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &before); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, syscall.Getrusage(syscall.RUSAGE_SELF, &before))
 	one, err := ReadAlone(os.Getpid())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &after); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
+	testkit.Must(t, syscall.Getrusage(syscall.RUSAGE_SELF, &after))
 	if least, most := cpuOf(before)-near, cpuOf(after)+near; one.CPU < least || one.CPU > most {
 		t.Errorf("CPU %v, want %v to %v", one.CPU, least, most)
 	}
@@ -39,23 +35,15 @@ func TestReadUse(t *testing.T) {
 	cmd := exec.CommandContext(t.Context(), "sh", "-c", `sh -c 'i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done'; echo; read line; :`)
 	cmd.Env = append(os.Environ(), "PLACE=7")
 	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
+	testkit.Must(t, cmd.Start())
 	if _, err := out.Read(make([]byte, 1)); err != nil { // the inner one has ended
 		t.Fatal(err)
 	}
 	alone, err := ReadAlone(cmd.Process.Pid)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	use, err := ReadUse(cmd.Process.Pid)
 	if err != nil || use.CPU < alone.CPU+2*userTick {
 		t.Errorf("with what has ended %v, alone %v (%v)", use.CPU, alone.CPU, err)

@@ -4,15 +4,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cabrank/cabrank/internal/testkit"
 	"github.com/cabrank/cabrank/internal/testkit/alarm"
 )
 
 // It never returns early, and looks at the clock for the end of the wait only.
 func TestExact(t *testing.T) {
 	timer, err := alarm.New()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer timer.Close()
 	e := &exact{Alarm: timer}
 	for _, d := range []time.Duration{0, watchTime / 2, 3 * time.Millisecond} {

@@ -43,9 +43,7 @@ func takes(d time.Duration) Client {
 func plan(t testing.TB, o Options) Plan {
 	t.Helper()
 	p, err := o.Plan()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return p
 }
 
@@ -62,9 +60,7 @@ func runIn(ctx context.Context, t *testing.T, p Plan, c Client) *Record {
 	l := New(p, c)
 	l.rest = napper{}
 	r, err := l.Run(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if err := r.check(); err != nil {
 		t.Error(err)
 	}

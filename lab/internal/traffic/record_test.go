@@ -8,6 +8,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // colourful is a client with answers of all kinds, by the number of the call.
@@ -32,9 +34,7 @@ func colourful(ctx context.Context, call Call) Answer {
 func asJSON(t *testing.T, r *Record) string {
 	t.Helper()
 	data, err := json.Marshal(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return string(data)
 }
 
@@ -52,9 +52,7 @@ func TestMergeLosesNothing(t *testing.T) {
 			p.Part, p.Parts = part, 3
 			r := runIn(t.Context(), t, p, clientFunc(colourful))
 			var read Record // by way of a file, as between processes
-			if err := json.Unmarshal([]byte(asJSON(t, r)), &read); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, json.Unmarshal([]byte(asJSON(t, r)), &read))
 			if merged == nil {
 				merged = &read
 			} else if err := merged.Merge(&read); err != nil {
@@ -89,9 +87,7 @@ func TestRecordAsJSON(t *testing.T) {
 		t.Errorf("a minute takes %d bytes", len(text))
 	}
 	var read Record
-	if err := json.Unmarshal([]byte(text), &read); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, json.Unmarshal([]byte(text), &read))
 	if again := asJSON(t, &read); again != text {
 		t.Error("written again it differs")
 	}
@@ -222,9 +218,7 @@ func TestGeneratorLimits(t *testing.T) {
 
 func FuzzRecord(f *testing.F) {
 	empty, err := json.Marshal(newRecord(plan(f, Options{Rate: "10", Duration: time.Second})))
-	if err != nil {
-		f.Fatal(err)
-	}
+	testkit.Must(f, err)
 	f.Add(string(empty))
 	f.Fuzz(func(t *testing.T, text string) {
 		var r Record

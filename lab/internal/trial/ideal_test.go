@@ -6,15 +6,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cabrank/cabrank/internal/testkit"
 	"github.com/cabrank/cabrank/lab/internal/traffic"
 )
 
 func plan(t *testing.T, o traffic.Options) traffic.Plan {
 	t.Helper()
 	p, err := o.Plan()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return p
 }
 
@@ -23,9 +22,7 @@ func plan(t *testing.T, o traffic.Options) traffic.Plan {
 func TestErlangC(t *testing.T) {
 	p := plan(t, traffic.Options{Rate: "320", Arrivals: "poisson", Duration: 900 * time.Second, Warmup: 5 * time.Second, Seed: 7})
 	times, err := timesOf(`{"sleep_ms": {{exponential 10}}}`, 7)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	all := idealQueue(p, times, 4)
 	if mean := all.Mean().Seconds(); math.Abs(mean-0.01746) > 0.0006 {
 		t.Errorf("the mean is %v over %d calls, want 17.46 ms", all.Mean(), all.Count())
@@ -40,9 +37,7 @@ func TestNobodyWaits(t *testing.T) {
 	p := plan(t, traffic.Options{Rate: "100", Duration: 2 * time.Second})
 	p.Part, p.Parts = 1, 3
 	times, err := timesOf(`{"sleep_ms": 12, "cpu_ms": 3}`, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	all := idealQueue(p, times, 2)
 	if all.Count() != 200 || all.Max()-all.At(0) > 20*time.Microsecond || all.Mean().Round(100*time.Microsecond) != 15*time.Millisecond {
 		t.Errorf("%d calls of %v to %v", all.Count(), all.At(0), all.Max())

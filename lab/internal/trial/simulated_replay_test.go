@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/cabrank/cabrank/internal/rank"
+	"github.com/cabrank/cabrank/internal/testkit"
 	"github.com/cabrank/cabrank/lab/internal/latency"
 	"github.com/cabrank/cabrank/lab/internal/traffic"
 )
@@ -22,9 +23,7 @@ func always(d time.Duration, workers int) *virtual {
 func TestReplay(t *testing.T) {
 	t.Parallel()
 	plan, err := traffic.Options{Rate: "100", Duration: time.Second, Warmup: 100 * time.Millisecond}.Plan()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	record, err := always(16*time.Millisecond, 2).replay(plan)
 	if err != nil || record.Due != 100 || record.Calls.Answered.Count() != 100 || record.Warmup.Calls != 10 || record.Counted != time.Second ||
 		record.Latency().Max().Round(100*time.Microsecond) != 16*time.Millisecond || record.Timeline.Intervals[0].Answered != 100 {
@@ -50,9 +49,7 @@ func TestTheory(t *testing.T) {
 	t.Parallel()
 	const mean = 20 * time.Millisecond
 	plan, err := traffic.Options{Rate: "160", Arrivals: "poisson", Duration: 1500 * time.Second, Seed: 1}.Plan()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	exponential := latency.New()
 	for i := range 50_000 {
 		exponential.Record(time.Duration(-math.Log1p(-(float64(i)+0.5)/50_000) * float64(mean)))
@@ -63,9 +60,7 @@ func TestTheory(t *testing.T) {
 	} {
 		s.balance = balance
 		r, err := s.replay(plan)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		got, p99 := float64(r.Latency().Mean())/float64(mean), float64(r.Latency().At(0.99))/float64(mean)
 		t.Logf("%s: mean %.3f, theory %.3f; p99 %.2f, theory %.2f", balance, got, want.mean, p99, want.p99)
 		if math.Abs(got/want.mean-1) > 0.05 || math.Abs(p99/want.p99-1) > 0.08 {

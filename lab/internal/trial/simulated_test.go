@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cabrank/cabrank/internal/testkit"
 	"github.com/cabrank/cabrank/lab/internal/latency"
 	"github.com/cabrank/cabrank/lab/internal/result"
 	"github.com/cabrank/cabrank/lab/internal/scenario"
@@ -46,9 +47,7 @@ func (a *alone) Do(context.Context, scenario.Event) (string, error) { return "",
 func startAlone(t *testing.T, slots int) Stand {
 	t.Helper()
 	w, err := work.New(work.Options{Addr: "127.0.0.1:0", Name: "w", Slots: slots, Full: work.Refuse})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	at, over := make(chan string, 1), make(chan error, 1)
 	go func() { over <- w.Serve(ctx, func(a net.Addr) { at <- a.String() }) }() // ends with ctx
@@ -114,9 +113,7 @@ func simulate(t *testing.T, run *trial) *traffic.Record {
 	c := &cell{arm: run.Scenario.Arm("virtual"), load: &run.Scenario.Loads[0], seed: 7}
 	var b result.Block
 	r, err := run.measure(t.Context(), c, &b)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if r.FailedShare() > 0.01 || r.Due < 3800 || r.Due > 4200 || len(run.run.Notes) != 2 || len(b.Processes) != 0 || !b.Judged() {
 		t.Errorf("%d calls, %.3f failed, %v; %+v", r.Due, r.FailedShare(), run.run.Notes, b)
 	}
@@ -167,13 +164,9 @@ func TestWhatIsLearned(t *testing.T) {
 	}
 	calls.Answer(time.Second)
 	var s service
-	if err := s.read(&traffic.Record{Due: 802, Calls: calls}, 1, 1); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, s.read(&traffic.Record{Due: 802, Calls: calls}, 1, 1))
 	times, err := s.times(3)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	for number := range uint64(10_000) {
 		if d := times(number); d > 60*time.Millisecond {
 			t.Fatalf("a call of %v", d)

@@ -53,9 +53,7 @@ primary: {figure: p50, load: 100/s, base: quick, other: lame}
 func parsed(t *testing.T, text string) *scenario.Scenario {
 	t.Helper()
 	s, err := scenario.Parse("x.yml", []byte(text), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return s
 }
 
@@ -188,9 +186,7 @@ func TestRun(t *testing.T) {
 		o.Tell = func(p Progress) { told = append(told, p) }
 		o.Noise = func() func() float64 { return func() float64 { return 0.5 } }
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if len(done.Blocks) != 9 || done.Cut || done.Version != "v" || len(done.Notes) != 3 || len(done.LeftOut) != 0 {
 		t.Errorf("%d blocks, cut %v, notes %v, left out %v", len(done.Blocks), done.Cut, done.Notes, done.LeftOut)
 	}
@@ -394,9 +390,7 @@ func TestFolder(t *testing.T) {
 	w := &world{takes: time.Second}
 	o := w.options(t, parsed(t, text))
 	file := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(file, nil, 0o600))
 	o.Folder = filepath.Join(file, "x")
 	if _, err := Run(t.Context(), o); err == nil || strings.Contains(err.Error(), "\n") {
 		t.Errorf("%v", err)
@@ -443,9 +437,7 @@ loads:
 `)
 	w := &world{takes: 10 * time.Millisecond}
 	done, _, err := run(t, w, func(o *Options) { o.Scenario = s })
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	for i := range done.Blocks {
 		b := &done.Blocks[i]
 		over, known := b.Figures["over_ideal_mean"]

@@ -24,16 +24,12 @@ func start(t *testing.T, o Options) (*Worker, WorkerClient) {
 	t.Helper()
 	o.Addr, o.Name = "127.0.0.1:0", "w7"
 	w, err := New(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	addrs, ended := make(chan net.Addr, 1), make(chan error, 1)
 	go func() { ended <- w.Serve(ctx, func(a net.Addr) { addrs <- a }) }()
 	conn, err := grpc.NewClient((<-addrs).String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	t.Cleanup(func() {
 		conn.Close()
 		cancel()

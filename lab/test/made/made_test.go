@@ -3,6 +3,7 @@ package made_test
 import (
 	"testing"
 
+	"github.com/cabrank/cabrank/internal/testkit"
 	"github.com/cabrank/cabrank/lab/internal/result"
 	"github.com/cabrank/cabrank/lab/test/made"
 )
@@ -15,17 +16,13 @@ func TestSave(t *testing.T) {
 		t.Fatal(err)
 	}
 	r, err := result.Read(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if len(r.Blocks) != 12 {
 		t.Errorf("%d blocks", len(r.Blocks))
 	}
 	for i := range r.Blocks {
 		record, err := result.ReadRecord(dir, &r.Blocks[i])
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		if got, want := record.FailedShare(), r.Blocks[i].Figures["errors"]; got != want || got == 0 {
 			t.Errorf("block %d: errors %v and %v", i+1, got, want)
 		}

@@ -21,6 +21,7 @@ import (
 	"golang.org/x/net/http2"
 
 	"github.com/cabrank/cabrank/internal/demo/demopb"
+	"github.com/cabrank/cabrank/internal/testkit"
 	"github.com/cabrank/cabrank/test/real/harness"
 )
 
@@ -48,9 +49,7 @@ func inContainer(t *testing.T, limit int) (group string) {
 	}
 	enter := filepath.Join(t.TempDir(), "cabrank")
 	script := fmt.Sprintf("#!/bin/sh\necho $$ > %s/cgroup.procs && exec %s \"$@\"\n", group, harness.CabrankBinary(t))
-	if err := os.WriteFile(enter, []byte(script), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(enter, []byte(script), 0o700))
 	t.Setenv("CABRANK_BIN", enter)
 	return group
 }
@@ -61,9 +60,7 @@ func mostUsed(t *testing.T, group string) int {
 	for _, name := range []string{"memory.max_usage_in_bytes", "memory.peak"} {
 		if text, err := os.ReadFile(filepath.Join(group, name)); err == nil {
 			bytes, err := strconv.Atoi(strings.TrimSpace(string(text)))
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			return bytes >> 20
 		}
 	}

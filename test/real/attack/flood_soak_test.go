@@ -16,6 +16,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/cabrank/cabrank/internal/testkit"
 	"github.com/cabrank/cabrank/test/real/harness"
 )
 
@@ -134,9 +135,7 @@ func startPinned(t *testing.T, cores string, flags ...string) *harness.Cabrank {
 	}
 	binary := harness.CabrankBinary(t)
 	pinned := filepath.Join(t.TempDir(), "cabrank")
-	if err := os.WriteFile(pinned, []byte("#!/bin/sh\nexec taskset -c "+cores+" '"+binary+"' \"$@\"\n"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(pinned, []byte("#!/bin/sh\nexec taskset -c "+cores+" '"+binary+"' \"$@\"\n"), 0o755))
 	t.Setenv("CABRANK_BIN", pinned)
 	flags = append(flags, "--workers", "1", "--slots", "20", "--transport", "unix",
 		"--", "taskset", "-c", "1", binary, "demo", "worker", "--work", "0")
@@ -164,9 +163,7 @@ func callSteadily(t *testing.T, addr string, flags ...string) (times steadyTimes
 	p := beside(t, "taskset", append([]string{"-c", "1", self(t), steadyRole,
 		"-addr", addr, "-for", floodTurn.String(), "-every", steadyGap.String()}, flags...)...)
 	p.ExitCode(floodBound)
-	if err := json.Unmarshal([]byte(p.Output()), &times); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, json.Unmarshal([]byte(p.Output()), &times))
 	return times
 }
 
@@ -174,17 +171,13 @@ func callSteadily(t *testing.T, addr string, flags ...string) (times steadyTimes
 func beside(t *testing.T, name string, args ...string) *harness.Process {
 	t.Helper()
 	path, err := exec.LookPath(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return harness.StartProcess(t, nil, path, args...)
 }
 
 func self(t *testing.T) string {
 	t.Helper()
 	path, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return path
 }

@@ -34,9 +34,7 @@ func TestFloodOfHTTP1(t *testing.T) {
 				harness.CabrankBinary(t), "demo", "worker", "--work", "1ms")
 			c.WaitReady(harness.Patience)
 			good := demopb.NewGreeterClient(harness.Dial(t, c.Addr))
-			if err := greet(t, good); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, greet(t, good))
 			kib, threads, files := harness.RSSKiB(t, c.PID), c.Metric("go_goroutines"), c.Metric("process_open_fds")
 			caller := startSteady(t, good)
 			conns := floodHTTP1(t, c.Addr, opening, places/2)
@@ -74,9 +72,7 @@ func floodHTTP1(t *testing.T, addr, opening string, n int) (conns []net.Conn) {
 	})
 	for range n {
 		conn, err := net.DialTimeout("tcp", addr, harness.Patience)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		conns = append(conns, conn)
 		_ = conn.SetWriteDeadline(time.Now().Add(harness.Patience))
 		_, _ = io.WriteString(conn, opening)

@@ -23,9 +23,7 @@ func TestIdleConnections(t *testing.T) {
 		harness.CabrankBinary(t), "demo", "worker", "--work", "1ms")
 	c.WaitReady(harness.Patience)
 	good := demopb.NewGreeterClient(harness.Dial(t, c.Addr))
-	if err := greet(t, good); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, greet(t, good))
 	kib, threads := harness.RSSKiB(t, c.PID), c.Metric("go_goroutines")
 	buffered, files := c.Metric("cabrank_buffered_bytes"), c.Metric("process_open_fds")
 

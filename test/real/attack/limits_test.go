@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/cabrank/cabrank/internal/demo/demopb"
+	"github.com/cabrank/cabrank/internal/testkit"
 	"github.com/cabrank/cabrank/test/real/harness"
 )
 
@@ -40,9 +41,7 @@ func greet(t *testing.T, greeter demopb.GreeterClient, opts ...grpc.CallOption) 
 func TestConnectionLimitForGRPC(t *testing.T) {
 	c, dial := limitedGreeter(t, "CABRANK_LIMITS_CONNECTIONS=1")
 	first, conn := dial()
-	if err := greet(t, first); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, greet(t, first))
 	second, _ := dial()
 	if err := greet(t, second); status.Code(err) != codes.Unavailable {
 		t.Errorf("one too many: %v, want UNAVAILABLE", err)

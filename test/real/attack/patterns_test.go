@@ -13,6 +13,7 @@ import (
 
 	"github.com/gorilla/websocket"
 
+	"github.com/cabrank/cabrank/internal/testkit"
 	"github.com/cabrank/cabrank/test/real/harness"
 )
 
@@ -62,9 +63,7 @@ func eventTimes(t *testing.T, addr, channel string) (times []time.Duration) {
 	for i := range events {
 		<-tick.C
 		began := time.Now()
-		if err := from.WriteMessage(websocket.TextMessage, fmt.Appendf(nil, `{"type":"pub","id":%d,"channel":%q}`, i, channel)); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, from.WriteMessage(websocket.TextMessage, fmt.Appendf(nil, `{"type":"pub","id":%d,"channel":%q}`, i, channel)))
 		if _, _, err := to.ReadMessage(); err != nil {
 			t.Fatal(err)
 		}
@@ -78,9 +77,7 @@ func dialSocket(t *testing.T, addr string) *websocket.Conn {
 	t.Helper()
 	dialer := websocket.Dialer{Subprotocols: []string{"juggler.1"}}
 	ws, response, err := dialer.Dial("ws://"+addr+"/ws", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	response.Body.Close()
 	if _, _, err := ws.ReadMessage(); err != nil { // welcome
 		t.Fatal(err)
@@ -91,9 +88,7 @@ func dialSocket(t *testing.T, addr string) *websocket.Conn {
 // ask sends a request and has it acknowledged.
 func ask(t *testing.T, ws *websocket.Conn, request string) {
 	t.Helper()
-	if err := ws.WriteMessage(websocket.TextMessage, []byte(request)); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, ws.WriteMessage(websocket.TextMessage, []byte(request)))
 	var answer struct {
 		Type string `json:"type"`
 	}

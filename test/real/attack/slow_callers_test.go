@@ -36,9 +36,7 @@ func TestStalledCallerMakesRoom(t *testing.T) {
 	c := startFaultEnv(t, "CABRANK_STALL_TIMEOUT=1s")
 	conn := harness.Dial(t, c.Addr)
 	chat, err := workpb.NewWorkClient(conn).Chat(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if _, err := chat.Header(); err != nil {
 		t.Fatal(err)
 	}
@@ -67,9 +65,7 @@ func TestAnswerWaitsForItsCaller(t *testing.T) {
 		":authority", "slow", "content-type", "application/grpc", "te", "trailers")
 	text := strings.Repeat("x", 900<<10)
 	message, err := proto.Marshal(&workpb.ChatMessage{Text: text})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	prefix := binary.BigEndian.AppendUint32([]byte{0}, uint32(len(message)))
 	slow.WriteBody(1, testkit.End, append(prefix, message...))
 	slow.WantHeaders(1, testkit.NoEnd)

@@ -26,6 +26,7 @@ import (
 	"google.golang.org/protobuf/types/descriptorpb"
 
 	"github.com/cabrank/cabrank/internal/demo/demopb"
+	"github.com/cabrank/cabrank/internal/testkit"
 	"github.com/cabrank/cabrank/test/real/harness"
 )
 
@@ -79,9 +80,7 @@ func TestGoodCallerBesideBadRequests(t *testing.T) {
 	if err == nil {
 		err = os.WriteFile(descriptors, set, 0o600)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	t.Setenv("CABRANK_DESCRIPTORS", descriptors)
 	c := startPinned(t, "0")
 	var table strings.Builder

@@ -79,9 +79,7 @@ func workersPagesInAContainer(t *testing.T, page http.HandlerFunc) {
 func servePage(t *testing.T, port string, page http.HandlerFunc) {
 	t.Helper()
 	listener, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", port))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	server := &http.Server{Handler: page, ReadHeaderTimeout: time.Minute}
 	served := make(chan struct{})
 	go func() {

@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/cabrank/cabrank/examples/go/workpb"
+	"github.com/cabrank/cabrank/internal/testkit"
 	"github.com/cabrank/cabrank/test/real/harness"
 )
 
@@ -52,9 +53,7 @@ func TestTokensOfCalls(t *testing.T) {
 
 	reload := func(secret, says string) {
 		t.Helper()
-		if err := os.WriteFile(key, []byte(secret), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, os.WriteFile(key, []byte(secret), 0o600))
 		c.Signal(syscall.SIGHUP)
 		c.WaitLog(harness.Patience, says)
 	}

@@ -21,6 +21,7 @@ import (
 
 	"github.com/gorilla/websocket"
 
+	"github.com/cabrank/cabrank/internal/testkit"
 	"github.com/cabrank/cabrank/test/oldjuggler"
 	"github.com/cabrank/cabrank/test/real/harness"
 )
@@ -57,9 +58,7 @@ func tokenFor(changes map[string]any) string {
 func file(t testing.TB, content string) string {
 	t.Helper()
 	name := filepath.Join(t.TempDir(), "key")
-	if err := os.WriteFile(name, []byte(content), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(name, []byte(content), 0o600))
 	return name
 }
 
@@ -109,18 +108,14 @@ func open(t testing.TB, address, token string) *socket {
 func (s *socket) send(kind int, payload string) {
 	s.t.Helper()
 	text := fmt.Sprintf(`{"meta":{"type":%d},"payload":%s}`, kind, payload)
-	if err := s.ws.WriteMessage(websocket.TextMessage, []byte(text)); err != nil {
-		s.t.Fatal(err)
-	}
+	testkit.Must(s.t, s.ws.WriteMessage(websocket.TextMessage, []byte(text)))
 }
 
 // want takes messages that have such texts, in this order.
 func (s *socket) want(texts ...string) {
 	s.t.Helper()
 	for _, text := range texts {
-		if err := s.ws.SetReadDeadline(time.Now().Add(harness.Patience)); err != nil {
-			s.t.Fatal(err)
-		}
+		testkit.Must(s.t, s.ws.SetReadDeadline(time.Now().Add(harness.Patience)))
 		if _, got, err := s.ws.ReadMessage(); err != nil || !strings.Contains(string(got), text) {
 			s.t.Fatalf("got %s, %v; want %s", got, err, text)
 		}

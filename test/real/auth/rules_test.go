@@ -10,15 +10,14 @@ import (
 
 	"github.com/gorilla/websocket"
 
+	"github.com/cabrank/cabrank/internal/testkit"
 	"github.com/cabrank/cabrank/test/real/harness"
 )
 
 func jsonOf(t testing.TB, value any) []byte {
 	t.Helper()
 	text, err := json.Marshal(value)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return text
 }
 

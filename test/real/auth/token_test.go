@@ -24,6 +24,7 @@ import (
 	"github.com/go-jose/go-jose/v4"
 	"github.com/gorilla/websocket"
 
+	"github.com/cabrank/cabrank/internal/testkit"
 	"github.com/cabrank/cabrank/test/real/harness"
 )
 
@@ -92,13 +93,9 @@ func TestTokensAtTheDoor(t *testing.T) {
 func raw(t testing.TB, address, request string) string {
 	t.Helper()
 	conn, err := net.Dial("tcp", address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer conn.Close()
-	if err := conn.SetDeadline(time.Now().Add(harness.Patience)); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, conn.SetDeadline(time.Now().Add(harness.Patience)))
 	if _, err := io.WriteString(conn, request); err != nil {
 		t.Fatal(err)
 	}
@@ -127,13 +124,9 @@ func TestPublicKeys(t *testing.T) {
 	defer site.Close()
 	claims := map[string]any{"sub": "7", "exp": time.Now().Add(time.Hour).Unix(), "call": []string{"test.echo"}}
 	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.ES256, Key: private}, (&jose.SignerOptions{}).WithHeader("kid", "1"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	signed, err := signer.Sign(jsonOf(t, claims))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	good, _ := signed.CompactSerialize()
 	for name, source := range map[string]string{"file": file(t, public), "variable": "env:THE_KEY", "set": file(t, string(jsonOf(t, set))), "URL": site.URL} {
 		_, address := start(t, []string{"THE_KEY=" + public}, "--auth-key", source)
@@ -180,9 +173,7 @@ func TestMistakesOfKeys(t *testing.T) {
 // The programs of docs/socket-auth.md print tokens that count, for what they say.
 func TestDocumentedPrograms(t *testing.T) {
 	document, err := os.ReadFile(harness.Root(t) + "/docs/socket-auth.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	_, address := start(t, nil, "--auth-secret", file(t, secret+"\n"))
 	for language, command := range map[string][]string{"ruby": {"ruby", "-e"}, "python": {"python3", "-c"}, "js": {"node", "-e"}} {
 		_, program, found := strings.Cut(string(document), "```"+language+"\n")
@@ -191,9 +182,7 @@ func TestDocumentedPrograms(t *testing.T) {
 			t.Fatalf("no program in %s", language)
 		}
 		folder := t.TempDir()
-		if err := os.WriteFile(folder+"/socket.secret", []byte(secret+"\n"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, os.WriteFile(folder+"/socket.secret", []byte(secret+"\n"), 0o600))
 		shell := []string{"-c", `cd "$1" && shift && exec "$@"`, "sh", folder}
 		p := harness.StartProcess(t, nil, "/bin/sh", append(append(shell, command...), program)...)
 		if code := p.ExitCode(harness.Patience); code != 0 {
@@ -223,17 +212,13 @@ func TestTokenByAMessage(t *testing.T) {
 	c, address := start(t, nil, "--auth-secret", file(t, secret))
 	dialer := websocket.Dialer{Subprotocols: []string{"juggler.1"}}
 	ws, response, err := dialer.Dial("ws://"+address+"/ws", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	response.Body.Close()
 	defer ws.Close()
 	s := &socket{t, ws}
 	say := func(message string, wants ...string) {
 		t.Helper()
-		if err := ws.WriteMessage(websocket.TextMessage, []byte(message)); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, ws.WriteMessage(websocket.TextMessage, []byte(message)))
 		s.want(wants...)
 	}
 	s.want(`"auth":`)

@@ -36,9 +36,7 @@ func newChaosFile(t *testing.T, dir string, plan *chaosPlan, more string) *chaos
 		transport = fmt.Sprintf("start_port: %d", testkit.FreePorts(t, 4*chaosWorkers)) // two cabranks, spares, scales
 	}
 	f.base = fmt.Sprintf(chaosConfig, chaosWorkers, chaosSlots, transport, chaosSurge, chaosDrain, plan.recycle) + more
-	if err := f.write(f.base); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, f.write(f.base))
 	return f
 }
 

@@ -17,6 +17,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/cabrank/cabrank/examples/go/workpb"
+	"github.com/cabrank/cabrank/internal/testkit"
 	"github.com/cabrank/cabrank/test/real/harness"
 )
 
@@ -138,9 +139,7 @@ func wantAllSlots(t *testing.T, c *harness.Cabrank, slots int) {
 	defer release()
 	for range slots {
 		stream, err := workpb.NewWorkClient(conn).Chat(ctx)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		if _, err := stream.Header(); err != nil {
 			t.Fatalf("a slot could not be had: %v", err)
 		}

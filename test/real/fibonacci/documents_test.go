@@ -24,9 +24,7 @@ import (
 func example(t *testing.T, name string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(harness.Root(t), "examples", "fibonacci", filepath.FromSlash(name)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return string(text)
 }
 
@@ -73,9 +71,7 @@ func panels(t *testing.T) []panel {
 	var board struct {
 		Panels []panel `json:"panels"`
 	}
-	if err := json.Unmarshal([]byte(example(t, "grafana.json")), &board); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, json.Unmarshal([]byte(example(t, "grafana.json")), &board))
 	return slices.DeleteFunc(board.Panels, func(p panel) bool { return p.Type == "row" })
 }
 
@@ -151,9 +147,7 @@ func TestManifests(t *testing.T) {
 	told := readme(t)
 	for _, name := range names {
 		text, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		labels, wanted := map[string]bool{}, map[string]bool{}
 		for decoder := yaml.NewDecoder(bytes.NewReader(text)); ; {
 			var object manifest

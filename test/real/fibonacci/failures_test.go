@@ -153,9 +153,7 @@ var coreLine = regexp.MustCompile(`(?m)^E\d{4} .*\n`)
 // A setting that is wrong, or an address that is taken, is one line and exit code 2.
 func TestBadSettings(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer taken.Close()
 	_, port, _ := net.SplitHostPort(taken.Addr().String())
 	free := fmt.Sprintf("PORT=%d", testkit.FreePorts(t, 1))

@@ -112,9 +112,7 @@ func try(t *testing.T, verb, url string) (status int, body string, header http.H
 	t.Helper()
 	client := http.Client{Timeout: harness.CallBound, Transport: &http.Transport{DisableKeepAlives: true}}
 	request, err := http.NewRequestWithContext(t.Context(), verb, url, http.NoBody)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	answer, err := client.Do(request)
 	if err != nil {
 		return 0, err.Error(), nil

@@ -233,9 +233,7 @@ func (c *Cabrank) stopAtEnd() {
 func (c *Cabrank) PeakMemory() int {
 	c.T.Helper()
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", c.PID))
-	if err != nil {
-		c.T.Fatal(err)
-	}
+	testkit.Must(c.T, err)
 	var kilobytes int
 	if _, err := fmt.Sscanf(LineWith(string(status), "VmHWM:"), "VmHWM: %d kB", &kilobytes); err != nil {
 		c.T.Fatalf("no VmHWM in %s: %v", status, err)
@@ -269,9 +267,7 @@ func (c *Cabrank) FirstAfter(t testing.TB, began time.Time, msg string) time.Dur
 		return 0
 	}
 	at, err := time.Parse(time.RFC3339Nano, lines[0].Text("time"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return at.Sub(began)
 }
 

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"google.golang.org/grpc/codes"
+
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // Controlled is a cabrank with a control socket of its own.
@@ -54,18 +56,14 @@ func (c *Controlled) Must(args ...string) string {
 func (c *Controlled) Status() *OperatorStatus {
 	c.T.Helper()
 	s, err := c.Op.Status()
-	if err != nil {
-		c.T.Fatal(err)
-	}
+	testkit.Must(c.T, err)
 	return s
 }
 
 // Await waits until the status is as wanted.
 func (c *Controlled) Await(what string, done func(*OperatorStatus) bool) {
 	c.T.Helper()
-	if err := c.Op.Await(Patience, what, done); err != nil {
-		c.T.Fatal(err)
-	}
+	testkit.Must(c.T, c.Op.Await(Patience, what, done))
 }
 
 // AwaitReady waits until there are n workers, all ready.

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/net/http2"
+
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // Sizes of a crowd, in connections where nothing else is said.
@@ -47,9 +49,7 @@ func GatherCrowd(t testing.TB, c *Cabrank) *Crowd {
 		dialing.Go(func() { failures[d] = g.dial(d) })
 	}
 	dialing.Wait()
-	if err := errors.Join(failures...); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, errors.Join(failures...))
 	c.WaitMetric("cabrank_connections", g.before+float64(len(g.Conns)))
 	return g
 }
@@ -59,9 +59,7 @@ func GatherCrowd(t testing.TB, c *Cabrank) *Crowd {
 func fits(t testing.TB) int {
 	t.Helper()
 	var files syscall.Rlimit
-	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files))
 	if files.Cur >= CrowdSize+filesBeside {
 		return CrowdSize
 	}

@@ -22,6 +22,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/cabrank/cabrank/examples/go/workpb"
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // FaultWorkerRole as the first argument makes the test binary a worker: no
@@ -38,9 +39,7 @@ const MaxFaultMessage = 64 << 20
 func FaultWorker(t testing.TB, flags ...string) []string {
 	t.Helper()
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return append([]string{self, FaultWorkerRole}, flags...)
 }
 

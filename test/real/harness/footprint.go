@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // Footprint is what cabrank holds of the system.
@@ -23,9 +25,7 @@ func FootprintOf(c *Cabrank, pid int) Footprint {
 	c.WaitMetric("cabrank_queue_length", 0)
 	c.WaitMetric("cabrank_ghosts", 0)
 	files, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", pid))
-	if err != nil {
-		c.T.Fatal(err)
-	}
+	testkit.Must(c.T, err)
 	return Footprint{
 		files: len(files), goroutines: int(c.Metric("go_goroutines")),
 		Processes: len(c.Family()), Kibibytes: RSSKiB(c.T, pid),
@@ -77,15 +77,11 @@ func Alive(pid int) bool {
 func RSSKiB(t testing.TB, pid int) int {
 	t.Helper()
 	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/status")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	for line := range strings.Lines(string(text)) {
 		if value, found := strings.CutPrefix(line, "VmRSS:"); found {
 			kib, err := strconv.Atoi(strings.Fields(value)[0])
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			return kib
 		}
 	}

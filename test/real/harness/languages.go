@@ -18,6 +18,7 @@ import (
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 
 	"github.com/cabrank/cabrank/examples/go/workpb"
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // LangBound is how long a worker may take to start or a client to end: `go run`
@@ -62,9 +63,7 @@ func StartLangWorker(t testing.TB, lang string, env ...string) string {
 func StartWorkerProcess(t testing.TB, env, command []string) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "cabrank-lang-") //nolint:usetesting // t.TempDir is too long for a socket's path
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	addr := "unix:" + filepath.Join(dir, "worker.sock")
 	StartLangProcess(t, append(env, "CABRANK_ADDR="+addr), command)
@@ -85,9 +84,7 @@ var langStep = regexp.MustCompile("(?m)^- (Start|Call): `([^`]+)`$")
 func ReadLangExample(t testing.TB, lang string) LangExample {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(Root(t), "examples", lang, "README.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if lines := strings.Count(string(text), "\n"); lines != 6 {
 		t.Errorf("examples/%s/README.md has %d lines, want 6", lang, lines)
 	}
@@ -131,9 +128,7 @@ func StartLangProcess(t testing.TB, env, command []string) *Process {
 func Dial(t testing.TB, addr string) *grpc.ClientConn {
 	t.Helper()
 	conn, err := grpc.NewClient(addr, grpc.WithNoProxy(), grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	t.Cleanup(func() { _ = conn.Close() })
 	return conn
 }

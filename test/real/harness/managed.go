@@ -126,21 +126,15 @@ func StartManaged(t testing.TB, env, sockets []string, args ...string) *Managed 
 func (m *Managed) Install() {
 	m.t.Helper()
 	content, err := os.ReadFile(CabrankBinary(m.t))
-	if err != nil {
-		m.t.Fatal(err)
-	}
+	testkit.Must(m.t, err)
 	m.InstallText(content)
 }
 
 // InstallText is Install of another program.
 func (m *Managed) InstallText(content []byte) {
 	m.t.Helper()
-	if err := os.WriteFile(m.program+".new", content, 0o755); err != nil {
-		m.t.Fatal(err)
-	}
-	if err := os.Rename(m.program+".new", m.program); err != nil {
-		m.t.Fatal(err)
-	}
+	testkit.Must(m.t, os.WriteFile(m.program+".new", content, 0o755))
+	testkit.Must(m.t, os.Rename(m.program+".new", m.program))
 }
 
 // stopAtEnd stops what serves at the end of a test that has not done so.
@@ -252,9 +246,7 @@ func (m *Managed) successor(before int) int {
 	m.Wait(Patience, "a new process to take over", func() bool { return len(m.LogLines(HandedOver)) > before })
 	handed := m.LogLines(HandedOver)
 	pid, err := strconv.Atoi(handed[len(handed)-1].Text("successor"))
-	if err != nil {
-		m.t.Fatal(err)
-	}
+	testkit.Must(m.t, err)
 	return pid
 }
 
@@ -262,9 +254,7 @@ func (m *Managed) successor(before int) int {
 func OwnBinary(t testing.TB) string {
 	t.Helper()
 	path, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return path
 }
 
@@ -280,9 +270,7 @@ func (m *Managed) WantNoProcess() {
 func (m *Managed) WantScrape() {
 	m.t.Helper()
 	answer, err := http.Get("http://" + m.MetricsAddr + "/metrics")
-	if err != nil {
-		m.t.Fatal(err)
-	}
+	testkit.Must(m.t, err)
 	defer answer.Body.Close()
 	page, err := io.ReadAll(answer.Body)
 	if err != nil || !strings.Contains(string(page), "cabrank_") {
@@ -306,9 +294,7 @@ func (m *Managed) WantNoStrangers() {
 		}
 	}
 	environ, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
-	if err != nil {
-		m.t.Fatal(err)
-	}
+	testkit.Must(m.t, err)
 	for _, name := range []string{"CABRANK_UPGRADE_FD", "LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES", "NOTIFY_SOCKET", "WATCHDOG_USEC"} {
 		if strings.Contains("\x00"+string(environ), "\x00"+name+"=") {
 			m.t.Errorf("worker %d has the variable %s", pid, name)
@@ -320,9 +306,7 @@ func (m *Managed) WantNoStrangers() {
 func socketsOf(t testing.TB, pid int) []string {
 	t.Helper()
 	links, err := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", pid))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	var sockets []string
 	for _, link := range links {
 		if target, err := os.Readlink(link); err == nil && strings.HasPrefix(target, "socket:") {

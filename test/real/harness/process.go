@@ -105,9 +105,7 @@ const outputDelay = time.Second
 func (p *Process) collect(into *testkit.Buffer) *os.File {
 	p.T.Helper()
 	reader, writer, err := os.Pipe()
-	if err != nil {
-		p.T.Fatal(err)
-	}
+	testkit.Must(p.T, err)
 	read := make(chan struct{})
 	p.outputs = append(p.outputs, read)
 	go func() { // cleanup ends all writers
@@ -303,9 +301,7 @@ func tail(text string, n int) string {
 func Root(t testing.TB) string {
 	t.Helper()
 	dir, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	for ; dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
 		if _, err := os.Stat(filepath.Join(dir, "VERSION")); err == nil {
 			return dir
@@ -335,9 +331,7 @@ func Built(t testing.TB, path, command string) string {
 func ShortTempDir(t testing.TB) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "cabrank-real-") //nolint:usetesting // t.TempDir is too long for a socket's path
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	return dir
 }
@@ -346,9 +340,7 @@ func ShortTempDir(t testing.TB) string {
 func FilesIn(t testing.TB, dir string) []string {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	var names []string
 	for _, entry := range entries {
 		names = append(names, entry.Name())

@@ -34,9 +34,7 @@ func StartPrometheusWith(t testing.TB, rules string, targets ...string) *Prometh
 	config := filepath.Join(dir, "prometheus.yml")
 	text := "global: {scrape_interval: 200ms, scrape_timeout: 200ms, evaluation_interval: 200ms}\nrule_files: ['" + rules + "']\n" +
 		"scrape_configs: [{job_name: cabrank, static_configs: [{targets: ['" + strings.Join(targets, "', '") + "']}]}]\n"
-	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(config, []byte(text), 0o600))
 	at := fmt.Sprintf("127.0.0.1:%d", testkit.FreePorts(t, 1))
 	p := StartProcess(t, nil, "/usr/bin/env", "prometheus", "--config.file="+config,
 		"--storage.tsdb.path="+filepath.Join(dir, "data"), "--web.listen-address="+at, "--log.level=warn")
@@ -73,9 +71,7 @@ func (p *Prometheus) Series(t testing.TB, query string, from, to time.Time) (all
 		for _, point := range series.Values {
 			text, _ := point[1].(string)
 			value, err := strconv.ParseFloat(text, 64)
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			values = append(values, value)
 		}
 		all = append(all, values)

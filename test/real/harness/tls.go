@@ -22,9 +22,7 @@ func WithTLS(t testing.TB, more string) (config, cert string, trust *x509.CertPo
 	folder := t.TempDir()
 	cert, key, trust := testkit.Certificate(t, folder, "port.test", time.Now().Add(time.Hour))
 	config = filepath.Join(folder, "cabrank.yml")
-	if err := os.WriteFile(config, fmt.Appendf(nil, "tls: [{cert: %s, key: %s}]\n%s", cert, key, more), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(config, fmt.Appendf(nil, "tls: [{cert: %s, key: %s}]\n%s", cert, key, more), 0o600))
 	return config, cert, trust
 }
 
@@ -33,9 +31,7 @@ func DialTLS(t testing.TB, addr string, trust *x509.CertPool) *grpc.ClientConn {
 	t.Helper()
 	secret := credentials.NewTLS(&tls.Config{RootCAs: trust, MinVersion: tls.VersionTLS12})
 	conn, err := grpc.NewClient(addr, grpc.WithNoProxy(), grpc.WithTransportCredentials(secret))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	t.Cleanup(func() { _ = conn.Close() })
 	return conn
 }

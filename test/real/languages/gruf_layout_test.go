@@ -63,13 +63,9 @@ func startGruf(t *testing.T, environ ...string) *grufApplication {
 		"gruf-relay.yml": fmt.Sprintf(grufLayout, a.first, a.first+10, a.first+1, 1),
 		"bundle":         "#!/bin/sh\nexec ruby " + worker + " \"$@\"\n",
 	} {
-		if err := os.WriteFile(filepath.Join(a.dir, name), []byte(text), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, os.WriteFile(filepath.Join(a.dir, name), []byte(text), 0o700))
 	}
-	if err := os.Symlink(harness.CabrankBinary(t), filepath.Join(a.dir, "gruf-relay")); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.Symlink(harness.CabrankBinary(t), filepath.Join(a.dir, "gruf-relay")))
 	env := append([]string{
 		"PATH=" + a.dir + ":" + os.Getenv("PATH"), "METRICS_DIR=" + filepath.Join(a.dir, "metrics"),
 		fmt.Sprintf("METRICS_PORT=%d", a.first+2), // stands above the file
@@ -88,9 +84,7 @@ func (a *grufApplication) page() (text, kind string) {
 	a.T.Helper()
 	defer http.DefaultClient.CloseIdleConnections()
 	answer, err := http.Get("http://" + a.MetricsAddr + "/all-metrics")
-	if err != nil {
-		a.T.Fatal(err)
-	}
+	testkit.Must(a.T, err)
 	defer answer.Body.Close()
 	body, err := io.ReadAll(answer.Body)
 	if err != nil || answer.StatusCode != http.StatusOK {
@@ -152,9 +146,7 @@ func TestLayoutOfGrufRelay(t *testing.T) {
 	a.wantKeys()
 	for _, n := range []int{0, 1, 2, 10, 11, 110, 111} {
 		l, err := net.Listen("tcp", a.at(n))
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		l.Close()
 	}
 }

@@ -25,15 +25,11 @@ func TestInPlaceOfGrufRelay(t *testing.T) {
 			dir := harness.ShortTempDir(t)
 			write := func(name, text string, mode os.FileMode) {
 				t.Helper()
-				if err := os.WriteFile(filepath.Join(dir, name), []byte(text), mode); err != nil {
-					t.Fatal(err)
-				}
+				testkit.Must(t, os.WriteFile(filepath.Join(dir, name), []byte(text), mode))
 			}
 			write(name, file, 0o600)
 			write("bundle", "#!/bin/sh\necho \"bundle $*\" >&2\nexec "+strings.Join(harness.FaultWorker(t), " ")+"\n", 0o700)
-			if err := os.Symlink(harness.CabrankBinary(t), filepath.Join(dir, "gruf-relay")); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, os.Symlink(harness.CabrankBinary(t), filepath.Join(dir, "gruf-relay")))
 			env := []string{"PATH=" + dir + ":" + os.Getenv("PATH"), "CABRANK_CONTROL=off", environ}
 			p := harness.StartProcess(t, env, "/bin/sh", "-c", `cd "$0" && exec ./gruf-relay`, dir)
 			c := &harness.Cabrank{Process: p, Addr: fmt.Sprintf("127.0.0.1:%d", port), ProbesAddr: fmt.Sprintf("127.0.0.1:%d", port+1), Ended: true}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/cabrank/cabrank/internal/testkit"
 	"github.com/cabrank/cabrank/test/real/harness"
 )
 
@@ -18,18 +19,12 @@ func TestMissingPackageIsOneLine(t *testing.T) {
 	bare := t.TempDir() // a PATH with what the script itself needs, and no compiler
 	for _, name := range []string{"bash", "dirname", "uname"} {
 		path, err := exec.LookPath(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Symlink(path, filepath.Join(bare, name)); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
+		testkit.Must(t, os.Symlink(path, filepath.Join(bare, name)))
 	}
 	for name, script := range map[string]string{"id": "echo 1000", "apt-get": "echo installed"} {
 		text := "#!" + filepath.Join(bare, "bash") + "\n" + script + "\n"
-		if err := os.WriteFile(filepath.Join(bare, name), []byte(text), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, os.WriteFile(filepath.Join(bare, name), []byte(text), 0o700))
 	}
 	p := harness.StartProcess(t, []string{"PATH=" + bare}, filepath.Join(harness.Root(t), "scripts", "install-deps.sh"), "race")
 	if code := p.ExitCode(harness.Patience); code == 0 {

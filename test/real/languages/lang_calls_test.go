@@ -98,9 +98,7 @@ func endOfCall(f testkit.Frame) string {
 func grpcMessage(t *testing.T, m proto.Message) []byte {
 	t.Helper()
 	payload, err := proto.Marshal(m)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return append(binary.BigEndian.AppendUint32([]byte{0}, uint32(len(payload))), payload...)
 }
 

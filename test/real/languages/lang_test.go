@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/cabrank/cabrank/internal/testkit"
 	"github.com/cabrank/cabrank/test/real/harness"
 )
 
@@ -108,12 +109,8 @@ func compareLang(t *testing.T, got, want map[string]any) {
 func expectedOfLangs(t *testing.T) map[string]any {
 	t.Helper()
 	text, err := os.ReadFile("testdata/expected.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	var expected map[string]any
-	if err := json.Unmarshal(text, &expected); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, json.Unmarshal(text, &expected))
 	return expected
 }

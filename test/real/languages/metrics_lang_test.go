@@ -215,9 +215,7 @@ func (m *merged) check(t *testing.T) {
 	var own string
 	m.Wait(harness.LangBound, "the page of a worker", func() bool {
 		s, err := m.operator.Status()
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		_, port, _ := strings.Cut(s.Workers[0].Address, ":")
 		number, _ := strconv.Atoi(port)
 		own, err = get(fmt.Sprintf("http://127.0.0.1:%d/metrics", number+100))

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"testing"
 
+	"github.com/cabrank/cabrank/internal/testkit"
 	"github.com/cabrank/cabrank/test/real/harness"
 )
 
@@ -30,9 +31,7 @@ func TestSoakRefusalsAreRare(t *testing.T) {
 	const calls = 10_000
 	threads := strconv.Itoa(nestedSlots)
 	bounded, err := filepath.Abs(filepath.Join("testdata", "nested_worker.py"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	for lang, worker := range map[string][]string{
 		"ruby":   harness.ReadLangExample(t, "ruby").Worker,
 		"python": {"env", "POOL_SIZE=" + threads, "python3", bounded, t.TempDir()},

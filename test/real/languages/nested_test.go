@@ -17,6 +17,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/cabrank/cabrank/examples/go/workpb"
+	"github.com/cabrank/cabrank/internal/testkit"
 	"github.com/cabrank/cabrank/test/real/harness"
 )
 
@@ -30,9 +31,7 @@ func nestedRuns(t *testing.T, lang string, calls, inFlight int, flags ...string)
 	t.Helper()
 	records := t.TempDir()
 	script, err := filepath.Abs(filepath.Join("testdata", "nested_worker"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	threads := strconv.Itoa(nestedSlots)
 	worker := map[string][]string{
 		"ruby":   {"ruby", script + ".rb", records},
@@ -107,15 +106,11 @@ func callNested(t *testing.T, client workpb.WorkClient, calls, inFlight int) map
 func readRuns(t *testing.T, dir string) map[string]int {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(dir, "*"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	runs := map[string]int{}
 	for _, name := range files {
 		f, err := os.Open(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		for lines := bufio.NewScanner(f); lines.Scan(); {
 			runs[lines.Text()]++
 		}

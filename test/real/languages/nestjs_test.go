@@ -94,9 +94,7 @@ func TestNestJSServersEndInOrder(t *testing.T) {
 func bidiStream(ctx context.Context, t *testing.T, conn *grpc.ClientConn) grpc.ClientStream {
 	t.Helper()
 	stream, err := conn.NewStream(ctx, &grpc.StreamDesc{ClientStreams: true, ServerStreams: true}, "/example.v1.ExampleService/BidiStream")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return stream
 }
 

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/cabrank/cabrank/examples/go/workpb"
+	"github.com/cabrank/cabrank/internal/testkit"
 	"github.com/cabrank/cabrank/test/real/harness"
 	"github.com/cabrank/cabrank/test/real/oneslot"
 )
@@ -41,14 +42,10 @@ func ghosts(t *testing.T, lang string) {
 		}
 	}
 	outcomes, err := trial.Run(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	c.Stop()
 	all, err := oneslot.ReadFolder(records)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	refused := 0
 	for i, o := range outcomes {
 		switch {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/cabrank/cabrank/examples/go/workpb"
+	"github.com/cabrank/cabrank/internal/testkit"
 	"github.com/cabrank/cabrank/test/real/harness"
 )
 
@@ -42,9 +43,7 @@ func TestPrometheusSeesNoSpike(t *testing.T) {
 		select {
 		case err := <-done:
 			over = true
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 		default:
 		}
 	}

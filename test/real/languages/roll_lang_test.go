@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/cabrank/cabrank/examples/go/workpb"
+	"github.com/cabrank/cabrank/internal/testkit"
 	"github.com/cabrank/cabrank/test/real/harness"
 )
 
@@ -23,16 +24,12 @@ func TestRollsLoseNoCallInAnyLanguage(t *testing.T) {
 			load := harness.StartLoop(t, 3, harness.Working(client, harness.CallCPUOnce))
 			streams := harness.StartLoop(t, 1, harness.Working(client, harness.StreamOnce))
 			for range 2 {
-				if err := op.Run(2*harness.LangBound, "restart"); err != nil {
-					t.Fatal(err)
-				}
+				testkit.Must(t, op.Run(2*harness.LangBound, "restart"))
 			}
 			load.WantNoFailure()
 			streams.WantNoFailure()
 			state, err := op.Status()
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			if state.Generation != 3 || state.Ready != 2 {
 				t.Errorf("generation %d, %d ready; want 3 and 2", state.Generation, state.Ready)
 			}

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/cabrank/cabrank/internal/testkit"
 	"github.com/cabrank/cabrank/test/real/harness"
 )
 
@@ -20,9 +21,7 @@ func TestSoakRolls(t *testing.T) {
 	roll := func(times int) harness.Footprint {
 		load := harness.StartLoad(t, c.Addr, 4, harness.ShortWork)
 		for range times {
-			if err := o.Run(harness.ChangeLimit, "restart"); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, o.Run(harness.ChangeLimit, "restart"))
 		}
 		all := load.Stop()
 		if failed := harness.Failures(all); len(failed) > 0 {

@@ -19,9 +19,7 @@ import (
 func calledBy(t *testing.T, log, name string) (calls int) {
 	t.Helper()
 	text, err := os.ReadFile(log)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	for line := range strings.Lines(string(text)) {
 		if strings.Contains(line, workpb.Work_Io_FullMethodName) && strings.Contains(line, fmt.Sprintf(`"user":"cert:%s"`, name)) {
 			calls++
@@ -41,14 +39,10 @@ func TestClientCertificates(t *testing.T) {
 	var authorities []byte
 	for _, name := range []string{"alice.test.crt", "old.test.crt"} {
 		text, err := os.ReadFile(file(name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		authorities = append(authorities, text...)
 	}
-	if err := os.WriteFile(file("ca.pem"), authorities, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(file("ca.pem"), authorities, 0o600))
 	config, server, _ := harness.WithTLS(t, fmt.Sprintf("tls_client: {ca: %s, names: ['*.test'], required: true}\naccess_log.path: %s\n", file("ca.pem"), file("access.log")))
 	c := harness.StartLangCabrankEnv(t, "go", nil, "--workers", "1", "--slots", "8", "--config", config)
 	for name, command := range secureCallers(harness.Root(t)) {

@@ -48,9 +48,7 @@ func TestCallersOverTLS(t *testing.T) {
 	t.Run("websocket", func(t *testing.T) {
 		dialer := websocket.Dialer{Subprotocols: []string{"juggler.1"}, TLSClientConfig: &tls.Config{RootCAs: trust, MinVersion: tls.VersionTLS12}}
 		ws, response, err := dialer.Dial("wss://"+c.Addr+"/ws", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		response.Body.Close()
 		defer ws.Close()
 		if _, text, err := ws.ReadMessage(); err != nil || !strings.Contains(string(text), "welcome") {
@@ -89,9 +87,7 @@ func TestChangesUnderLoadOverTLS(t *testing.T) {
 	load := harness.StartLoop(t, 1, calls...)
 	load.WaitMore(200)
 	for _, path := range []string{freshCert, freshKey} {
-		if err := os.Rename(path, filepath.Join(filepath.Dir(cert), filepath.Base(path))); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, os.Rename(path, filepath.Join(filepath.Dir(cert), filepath.Base(path))))
 	}
 	began := time.Now()
 	testkit.Eventually(t, harness.Patience, "the new certificate", func() bool {
@@ -125,16 +121,12 @@ func TestUpstreamsOverTLS(t *testing.T) {
 	edge := func(more string) *harness.Cabrank {
 		config := filepath.Join(t.TempDir(), "cabrank.yml")
 		text := fmt.Sprintf("upstreams: ['tls:%s']\nupstream_tls: {ca: %s%s}\n", inner.Addr, cert, more)
-		if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, os.WriteFile(config, []byte(text), 0o600))
 		return harness.StartCabrank(t, "--config", config)
 	}
 	good := edge(fmt.Sprintf(", cert: %s, key: %s", mine, key))
 	conn, err := grpc.NewClient(good.Addr, grpc.WithNoProxy(), grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer conn.Close()
 	for range 100 {
 		ctx, cancel := context.WithTimeout(t.Context(), harness.Patience)

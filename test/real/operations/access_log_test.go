@@ -21,9 +21,7 @@ import (
 func TestAccessLog(t *testing.T) {
 	dir := t.TempDir()
 	path, file := filepath.Join(dir, "calls.log"), filepath.Join(dir, "cabrank.yml")
-	if err := os.WriteFile(file, []byte("access_log: "+path+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(file, []byte("access_log: "+path+"\n"), 0o600))
 	c := harness.StartFault(t, harness.FaultWorker(t), "--config", file, "--workers", "1", "--slots", "1")
 	c.WaitWorkers(1)
 	conn := harness.Dial(t, c.Addr)
@@ -56,18 +54,14 @@ func TestAccessLog(t *testing.T) {
 		BytesOut int    `json:"bytes_out"`
 	}
 	first, _, _ := strings.Cut(text, "\n")
-	if err := json.Unmarshal([]byte(first), &line); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, json.Unmarshal([]byte(first), &line))
 	if line.Method != "/cabrank.example.v1.Work/Io" || line.Code != "OK" || line.Worker != "worker-1" || line.Caller != "127.0.0.1" || line.Door != "grpc" || line.BytesOut == 0 {
 		t.Errorf("line is %s", first)
 	}
 	if strings.Contains(text, "sesame") {
 		t.Error("a value of metadata is in the log")
 	}
-	if err := os.Rename(path, path+".1"); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.Rename(path, path+".1"))
 	c.Signal(syscall.SIGUSR1)
 	testkit.Eventually(t, harness.Patience, "a new file", func() bool {
 		call()

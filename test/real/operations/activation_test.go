@@ -27,9 +27,7 @@ func newEar(t *testing.T) *ear {
 	t.Helper()
 	e := &ear{t: t, path: filepath.Join(harness.ShortTempDir(t), "notify"), heard: make(chan string, 100)}
 	conn, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: e.path, Net: "unixgram"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	t.Cleanup(func() { conn.Close() })
 	go func() { // ends with conn
 		b := make([]byte, 4096)

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/cabrank/cabrank/internal/testkit"
 	"github.com/cabrank/cabrank/test/real/harness"
 )
 
@@ -46,9 +47,7 @@ func TestChart(t *testing.T) {
 		plain := filepath.Join(root, "deploy", "kubernetes", mode+".yaml")
 		text = append([]byte("# As deploy/helm/cabrank renders it, with mode: "+mode+" and the name shop.\n"), source.ReplaceAll(text, nil)...)
 		if *update {
-			if err := os.WriteFile(plain, text, 0o644); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, os.WriteFile(plain, text, 0o644))
 		}
 		if was, err := os.ReadFile(plain); err != nil || !bytes.Equal(was, text) {
 			t.Errorf("%s is not what the chart renders (%v): go test -tags real -run TestChart ./test/real/operations -update", plain, err)
@@ -59,9 +58,7 @@ func TestChart(t *testing.T) {
 		}
 		for _, text := range [][]byte{text, more} {
 			file := filepath.Join(t.TempDir(), "objects.yaml")
-			if err := os.WriteFile(file, text, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, os.WriteFile(file, text, 0o600))
 			if said, err := exec.CommandContext(t.Context(), validate, "--strict", "-k", "1.36", file).CombinedOutput(); err != nil {
 				t.Errorf("%s: %v\n%s", mode, err, said)
 			}
@@ -96,9 +93,7 @@ func checkConfiguration(t *testing.T, mode, manifest string) {
 	_, text, _ := strings.Cut(manifest, "  cabrank.yml: |\n")
 	text, _, _ = strings.Cut(text, "\n---")
 	file := filepath.Join(t.TempDir(), "cabrank.yml")
-	if err := os.WriteFile(file, []byte(strings.ReplaceAll(text, "\n    ", "\n")[len("    "):]+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(file, []byte(strings.ReplaceAll(text, "\n    ", "\n")[len("    "):]+"\n"), 0o600))
 	command := regexp.MustCompile(`command: \[?"?cabrank"?, ?"?run"?.*`).FindString(manifest)
 	if command == "" {
 		command = regexp.MustCompile(`command: \["cabrank".*`).FindString(manifest)

@@ -36,9 +36,7 @@ func TestProbesFollowTheStart(t *testing.T) {
 	go func() { early <- harness.CallIo(t.Context(), harness.Dial(t, c.Addr), "early", 0) }()
 	c.WaitMetric("cabrank_queue_length", 1)
 
-	if err := os.WriteFile(gate, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(gate, nil, 0o600))
 	if got := <-early; got.Err != nil {
 		t.Errorf("a call from before the first worker: %v", got.Err)
 	}
@@ -168,9 +166,7 @@ func TestNoLinePerCall(t *testing.T) {
 func TestStrangerOnAWorkersPort(t *testing.T) {
 	first := testkit.FreePorts(t, 4)
 	stranger, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", first))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer stranger.Close()
 	args := append([]string{"--workers", "2", "--start-port", fmt.Sprint(first), "--"}, harness.FaultWorker(t)...)
 	c := harness.StartCabrank(t, args...)

@@ -31,16 +31,12 @@ func TestControlOfAnotherUser(t *testing.T) {
 	c := harness.StartControlled(t, harness.FaultWorker(t), "--workers", "1")
 	c.AwaitReady(1)
 	folder := filepath.Dir(c.Socket)
-	if err := os.Chmod(folder, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.Chmod(folder, 0o755))
 	connect := func() error { return asNobody(t, c.Socket) }
 	if err := connect(); err == nil || !strings.Contains(err.Error(), "permission denied") {
 		t.Errorf("with mode 0600: %v", err)
 	}
-	if err := os.Chmod(c.Socket, 0o777); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.Chmod(c.Socket, 0o777))
 	if err := connect(); err == nil || strings.Contains(err.Error(), "permission denied") {
 		t.Errorf("with mode 0777: %v", err)
 	}
@@ -71,15 +67,11 @@ func TestHangupRestarts(t *testing.T) {
 	op := harness.NewOperator(t, socket)
 	ready := func(generation int) {
 		t.Helper()
-		if err := op.Await(harness.Patience, "a ready worker", func(s *harness.OperatorStatus) bool { return s.Ready == 1 && s.Generation == generation }); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, op.Await(harness.Patience, "a ready worker", func(s *harness.OperatorStatus) bool { return s.Ready == 1 && s.Generation == generation }))
 	}
 	ready(1)
 	deaf.Signal(syscall.SIGHUP)
-	if err := op.Run(harness.Patience, "restart"); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, op.Run(harness.Patience, "restart"))
 	ready(2) // it would be 3
 	deaf.Signal(syscall.SIGTERM)
 	if code := deaf.ExitCode(harness.StopBound); code != 0 {
@@ -97,9 +89,7 @@ func TestHangupOfTheTerminalStops(t *testing.T) {
 	cmd.Stdin, cmd.Stderr = terminal, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
 	cmd.WaitDelay = time.Second
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, cmd.Start())
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
 	t.Cleanup(func() { _ = cmd.Process.Kill() })
@@ -126,17 +116,13 @@ func TestCommandsOnATerminal(t *testing.T) {
 	c.AwaitReady(1)
 	run := func(args ...string) (shown *testkit.Buffer, cmd *exec.Cmd) {
 		master, terminal := harness.OpenTerminal(t)
-		if err := unix.IoctlSetWinsize(int(master.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: 100}); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, unix.IoctlSetWinsize(int(master.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: 100}))
 		shown = &testkit.Buffer{}
 		go func() { _, _ = io.Copy(shown, master) }() // ends with the terminal
 		cmd = exec.Command(c.Op.Binary, append(args, "--control", c.Socket)...)
 		cmd.Env = append(os.Environ(), "NO_COLOR=")
 		cmd.Stdin, cmd.Stdout, cmd.Stderr = terminal, terminal, terminal
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, cmd.Start())
 		t.Cleanup(func() { _ = cmd.Process.Kill() })
 		return shown, cmd
 	}
@@ -146,9 +132,7 @@ func TestCommandsOnATerminal(t *testing.T) {
 	if got := watch.String(); !strings.Contains(got, "\x1b[32mready\x1b[0m") || !strings.HasPrefix(got, "ready 1 of 1, queue 0, calls 0") {
 		t.Errorf("the status is %q", got)
 	}
-	if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, cmd.Process.Signal(syscall.SIGINT))
 	if err := cmd.Wait(); err != nil {
 		t.Errorf("Ctrl-C ends the watch with %v", err)
 	}

@@ -18,6 +18,7 @@ import (
 
 	"google.golang.org/grpc/codes"
 
+	"github.com/cabrank/cabrank/internal/testkit"
 	"github.com/cabrank/cabrank/test/real/harness"
 )
 
@@ -266,9 +267,7 @@ func TestDrainOfAnUpstream(t *testing.T) {
 				Served  uint64 `json:"served"`
 			} `json:"upstreams"`
 		}
-		if err := json.Unmarshal([]byte(c.Must("status", "--json")), &s); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, json.Unmarshal([]byte(c.Must("status", "--json")), &s))
 		for _, u := range s.Upstreams {
 			if u.Address == behind[0].Addr {
 				n = u.Served
@@ -315,9 +314,7 @@ func TestCommandsAsJSON(t *testing.T) {
 	c := harness.StartControlled(t, harness.FaultWorker(t), "--workers", "2")
 	c.AwaitReady(2)
 	var status map[string]any
-	if err := json.Unmarshal([]byte(c.Must("status", "--json")), &status); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, json.Unmarshal([]byte(c.Must("status", "--json")), &status))
 	for _, key := range []string{"version", "pid", "started", "state", "generation", "listeners", "wanted", "ready", "workers", "upstreams", "in_flight", "queue", "config"} {
 		if _, there := status[key]; !there {
 			t.Errorf("the status has no %s", key)

@@ -51,13 +51,9 @@ func TestDashboardAndAlerts(t *testing.T) {
 		}
 	}
 	text, err := os.ReadFile(filepath.Join(deploy, "grafana", "cabrank.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	var board dashboard
-	if err := json.Unmarshal(text, &board); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, json.Unmarshal(text, &board))
 	c, server := eventful(t, rules)
 	answered := func(what, query string) {
 		t.Helper()
@@ -78,9 +74,7 @@ func TestDashboardAndAlerts(t *testing.T) {
 		}
 	}
 	text, err = os.ReadFile(rules)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	for _, record := range regexp.MustCompile(`record: (\S+)`).FindAllSubmatch(text, -1) {
 		answered("a rule", string(record[1]))
 	}
@@ -106,9 +100,7 @@ methods: {/cabrank.demo.v1.Greeter/SayHello: {idempotent: true, retries: 2, hedg
 		_, err := greeter.SayHello(ctx, &demopb.HelloRequest{Name: "prometheus"})
 		return err
 	}
-	if err := call(harness.Patience); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, call(harness.Patience))
 	if call(50*time.Millisecond) == nil {
 		t.Error("a call of 200 ms has ended within 50")
 	}
@@ -123,20 +115,14 @@ methods: {/cabrank.demo.v1.Greeter/SayHello: {idempotent: true, retries: 2, hedg
 		t.Error(err)
 	}
 	c.WaitWorkers(4)
-	if err := operator.Run(harness.ChangeLimit, "drain", "worker-2"); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, operator.Run(harness.ChangeLimit, "drain", "worker-2"))
 	stranger, err := net.Dial("tcp", c.Addr)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer stranger.Close()
 	if _, err := stranger.Write([]byte("HELO there\r\n\r\n")); err != nil {
 		t.Fatal(err)
 	}
 	server := harness.StartPrometheusWith(t, rules, c.MetricsAddr)
-	if err := call(harness.Patience); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, call(harness.Patience))
 	return c, server
 }

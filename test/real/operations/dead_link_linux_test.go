@@ -20,6 +20,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/cabrank/cabrank/examples/go/workpb"
+	"github.com/cabrank/cabrank/internal/testkit"
 	"github.com/cabrank/cabrank/test/real/harness"
 )
 
@@ -83,9 +84,7 @@ func (s *strand) dial(_ context.Context, addr string) (nc net.Conn, err error) {
 func TestDeadLinkFreesItsSlots(t *testing.T) {
 	s := newStrand(t)
 	listener, err := net.Listen("tcp", net.JoinHostPort(s.here, "0"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	addr := listener.Addr().String()
 	_ = listener.Close()
 	c := harness.StartCabrank(t, append([]string{
@@ -104,9 +103,7 @@ func TestDeadLinkFreesItsSlots(t *testing.T) {
 		silent(t.Context()), silent(t.Context()), // one of them has no slot
 	} {
 		conn, err := grpc.NewClient("passthrough:///"+addr, grpc.WithContextDialer(s.dial), grpc.WithTransportCredentials(insecure.NewCredentials()))
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		t.Cleanup(func() { _ = conn.Close() })
 		end := make(chan error, 1)
 		go func() { end <- call(workpb.NewWorkClient(conn)) }() // ends with its connection

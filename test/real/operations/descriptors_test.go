@@ -34,9 +34,7 @@ func TestDescriptorsForSupervision(t *testing.T) {
 	for _, addr := range []string{c.ProbesAddr, at(2), c.Addr} {
 		for range 100 {
 			held, err := net.Dial("tcp", addr)
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			t.Cleanup(func() { held.Close() })
 			if _, err := held.Write([]byte("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00")); err != nil {
 				continue // it was refused already

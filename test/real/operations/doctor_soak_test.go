@@ -22,6 +22,7 @@ import (
 
 	"github.com/cabrank/cabrank/examples/go/workpb"
 	"github.com/cabrank/cabrank/internal/doctor"
+	"github.com/cabrank/cabrank/internal/testkit"
 	"github.com/cabrank/cabrank/test/real/harness"
 )
 
@@ -96,9 +97,7 @@ func illnesses(t *testing.T) []illness {
 			t.Helper()
 			closed(4, 20*time.Millisecond)(t, c, conn)
 			c.WaitWorkers(2)
-			if err := syscall.Kill(c.ReadyPIDs("worker-2")[0], syscall.SIGSTOP); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, syscall.Kill(c.ReadyPIDs("worker-2")[0], syscall.SIGSTOP))
 		}},
 		{name: "certificate", worker: fault, flags: []string{"--config", tls}, plant: func(t *testing.T, c *harness.Cabrank, _ *grpc.ClientConn) {
 			t.Helper()
@@ -192,9 +191,7 @@ func illnesses(t *testing.T) []illness {
 func configOf(t *testing.T, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "cabrank.yml")
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(path, []byte(text), 0o600))
 	return path
 }
 
@@ -236,9 +233,7 @@ func limited(t *testing.T, files string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "cabrank")
 	text := fmt.Sprintf("#!/bin/sh\nulimit -n %s\nexec %s \"$@\"\n", files, harness.CabrankBinary(t))
-	if err := os.WriteFile(path, []byte(text), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(path, []byte(text), 0o700))
 	return path
 }
 
@@ -283,9 +278,7 @@ func examine(t *testing.T, name, control string) {
 func thin(t *testing.T, file string) {
 	t.Helper()
 	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	lines := strings.SplitAfter(strings.TrimSuffix(string(text), "\n"), "\n")
 	var kept strings.Builder
 	for i, line := range lines {
@@ -293,7 +286,5 @@ func thin(t *testing.T, file string) {
 			kept.WriteString(regexp.MustCompile(`/tmp/[^"]*/`).ReplaceAllString(line, "/srv/"))
 		}
 	}
-	if err := os.WriteFile(file, []byte(kept.String()+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(file, []byte(kept.String()+"\n"), 0o600))
 }

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cabrank/cabrank/internal/testkit"
 	"github.com/cabrank/cabrank/test/real/harness"
 )
 
@@ -104,18 +105,14 @@ func TestStopBesideHTTP1(t *testing.T) {
 	c := harness.StartFault(t, harness.FaultWorker(t), "--workers", "1", "--drain-timeout", "10m")
 	c.WaitWorkers(1)
 	half, err := net.Dial("tcp", c.Addr)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer half.Close()
 	if _, err := io.WriteString(half, "GET / HTTP/1.1\r\nHost"); err != nil {
 		t.Fatal(err)
 	}
 	c.WaitMetric("cabrank_connections", 1)
 	c.StopWithin(harness.Patience)
-	if err := half.SetReadDeadline(time.Now().Add(harness.Patience)); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, half.SetReadDeadline(time.Now().Add(harness.Patience)))
 	if _, err := io.Copy(io.Discard, half); errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Error("the connection is still open")
 	}

@@ -51,9 +51,7 @@ func TestCallersBehindNginx(t *testing.T) {
 				proxies = "[127.0.0.1]"
 			}
 			config := filepath.Join(t.TempDir(), "cabrank.yml")
-			if err := os.WriteFile(config, fmt.Appendf(nil, "proxies: %s\nfair: {key: peer}\nlimits: {calls: 1}\n", proxies), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, os.WriteFile(config, fmt.Appendf(nil, "proxies: %s\nfair: {key: peer}\nlimits: {calls: 1}\n", proxies), 0o600))
 			c := harness.StartFault(t, harness.FaultWorker(t), "--workers", "1", "--slots", "8", "--drain-timeout", "1s", "--stop-timeout", "1s", "--config", config)
 			nginx := startNginx(t, c.Addr)
 			first, second := dialFrom(t, nginx, "127.0.0.2"), dialFrom(t, nginx, "127.0.0.3")
@@ -94,9 +92,7 @@ func startNginx(t *testing.T, to string) string {
 	}
 	addr := fmt.Sprintf("127.0.0.1:%d", testkit.FreePorts(t, 1))
 	file := filepath.Join(dir, "nginx.conf")
-	if err := os.WriteFile(file, fmt.Appendf(nil, nginxConf, dir, addr, to), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(file, fmt.Appendf(nil, nginxConf, dir, addr, to), 0o600))
 	path, err := exec.LookPath("nginx")
 	if err != nil {
 		path = harness.Built(t, "/usr/sbin/nginx", "scripts/install-deps.sh workers")
@@ -124,9 +120,7 @@ func dialFrom(t *testing.T, to, from string) *grpc.ClientConn {
 		grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) {
 			return dialer.DialContext(ctx, "tcp", address)
 		}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	t.Cleanup(func() { _ = conn.Close() })
 	return conn
 }

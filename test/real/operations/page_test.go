@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/cabrank/cabrank/internal/demo/demopb"
+	"github.com/cabrank/cabrank/internal/testkit"
 	"github.com/cabrank/cabrank/test/real/harness"
 )
 
@@ -41,18 +42,12 @@ func TestLivePage(t *testing.T) {
 	served.Wait(harness.Patience, "the page's address", func() bool { return strings.Contains(served.Output(), "\n") })
 	cmd := exec.CommandContext(t.Context(), "node", filepath.Join(folder, "page.mjs"), harness.Browser(t), strings.TrimSpace(served.Output()))
 	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	var complaint strings.Builder
 	cmd.Stderr = &complaint
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, cmd.Start())
 	said := map[string]string{}
 	for lines := bufio.NewScanner(out); lines.Scan(); {
 		line := lines.Text()

@@ -53,9 +53,7 @@ func (m *mountedFile) replace(text string) {
 
 func (m *mountedFile) must(err error) {
 	m.t.Helper()
-	if err != nil {
-		m.t.Fatal(err)
-	}
+	testkit.Must(m.t, err)
 }
 
 // dialCounted returns a client that counts the connections which it makes.
@@ -68,9 +66,7 @@ func dialCounted(t *testing.T, addr string) (workpb.WorkClient, *atomic.Int64) {
 		return d.DialContext(ctx, "tcp", addr)
 	}
 	conn, err := grpc.NewClient("passthrough:///"+addr, grpc.WithContextDialer(dial), grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	t.Cleanup(func() { _ = conn.Close() })
 	return workpb.NewWorkClient(conn), dials
 }
@@ -110,9 +106,7 @@ func (r *reloadRig) refuses(faults ...string) {
 func (r *reloadRig) reload(text string, workers int) {
 	r.t.Helper()
 	r.file.replace(text)
-	if err := r.op.Run(harness.Patience, "reload"); err != nil {
-		r.t.Fatal(err)
-	}
+	testkit.Must(r.t, r.op.Run(harness.Patience, "reload"))
 	r.awaitWorkers(workers)
 }
 
@@ -120,9 +114,7 @@ func (r *reloadRig) reload(text string, workers int) {
 func (r *reloadRig) awaitWorkers(n int) {
 	r.t.Helper()
 	ready := func(s *harness.OperatorStatus) bool { return s.Wanted == n && s.Ready == n && len(s.Workers) == n }
-	if err := r.op.Await(harness.Patience, fmt.Sprint(n, " workers"), ready); err != nil {
-		r.t.Fatal(err)
-	}
+	testkit.Must(r.t, r.op.Await(harness.Patience, fmt.Sprint(n, " workers"), ready))
 }
 
 func shortCall(ctx context.Context, client workpb.WorkClient) error {
@@ -200,9 +192,7 @@ func TestBadFilesChangeNothing(t *testing.T) {
 	r := startReloadRig(t, good)
 	client, dials := dialCounted(t, r.Addr)
 	before, err := r.op.Status()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	wantSame := func() {
 		t.Helper()
 		now, err := r.op.Status()
@@ -224,17 +214,11 @@ func TestBadFilesChangeNothing(t *testing.T) {
 	r.file.replace("workers: {count: 5, slots")
 	r.refuses("is not valid YAML")
 	wantSame()
-	if err := os.Remove(r.file.path()); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.Remove(r.file.path()))
 	r.refuses("no such file")
 	wantSame()
-	if err := os.WriteFile(r.file.path(), []byte("workers: {count: 3, slots: 4, transport: unix}\nworkers.env: {A: s3cret}\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := r.op.Run(harness.Patience, "reload"); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(r.file.path(), []byte("workers: {count: 3, slots: 4, transport: unix}\nworkers.env: {A: s3cret}\n"), 0o600))
+	testkit.Must(t, r.op.Run(harness.Patience, "reload"))
 	testkit.Eventually(t, harness.Patience, "the third worker", func() bool {
 		now, err := r.op.Status()
 		return err == nil && now.Ready == 3

@@ -117,14 +117,10 @@ func sendMalformed(t *testing.T, addr string) {
 	caller.Close()
 
 	stranger, err := net.Dial("tcp", addr)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer stranger.Close()
 	_, err = stranger.Write([]byte("GET /" + plantedToken + " HTTP/1.1\r\nauthorization: " + plantedToken + "\r\n\r\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if _, err := io.ReadAll(stranger); err != nil {
 		t.Logf("the end of a caller that speaks HTTP/1.1: %v", err)
 	}

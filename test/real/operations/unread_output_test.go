@@ -27,20 +27,14 @@ import (
 func fullPipe(t *testing.T) (reader, writer *os.File) {
 	t.Helper()
 	reader, writer, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	t.Cleanup(func() { reader.Close() })
-	if err := writer.SetWriteDeadline(time.Now()); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, writer.SetWriteDeadline(time.Now()))
 	fd := int(writer.Fd())
 	if _, err := unix.FcntlInt(uintptr(fd), unix.F_SETPIPE_SZ, 4096); err != nil {
 		t.Fatal(err)
 	}
-	if err := unix.SetNonblock(fd, true); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, unix.SetNonblock(fd, true))
 	for err == nil {
 		_, err = unix.Write(fd, []byte(strings.Repeat("x", 64)))
 	}
@@ -79,9 +73,7 @@ func TestNobodyReadsTheLog(t *testing.T) {
 	}
 	// A client of the control that does not read stops nothing either.
 	deaf, err := net.Dial("unix", c.Socket)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer deaf.Close()
 	if _, err := io.WriteString(deaf, "GET /v1/events HTTP/1.1\r\nHost: cabrank\r\n\r\n"); err != nil {
 		t.Fatal(err)
@@ -131,9 +123,7 @@ func TestNobodyReadsTheLogOfTheDoor(t *testing.T) {
 		var came []net.Conn
 		for range 8 {
 			conn, err := net.Dial("tcp", c.Addr)
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			came = append(came, conn)
 		}
 		for _, conn := range came {
@@ -168,9 +158,7 @@ func TestLogTellsWhatItLost(t *testing.T) {
 	c := startUnread(t, writer, harness.FaultWorker(t), "--workers", "1", "--log-format", "text")
 	c.WaitReady(harness.Patience)
 	for range 120 {
-		if err := c.Op.Run(harness.Patience, "reload"); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, c.Op.Run(harness.Patience, "reload"))
 	}
 	read := make(chan struct{})
 	go func() { // ends with cabrank, whose end closes the pipe
@@ -186,14 +174,10 @@ func TestLogTellsWhatItLost(t *testing.T) {
 // lets the calls in flight end.
 func TestReaderOfTheOutputGoes(t *testing.T) {
 	reader, writer, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	c := startUnread(t, writer, harness.FaultWorker(t), "--workers", "1")
 	c.WaitReady(harness.Patience)
-	if err := reader.Close(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, reader.Close())
 	conn := harness.Dial(t, c.Addr)
 	for i := range 10 { // of which the worker writes lines
 		if got := harness.CallIo(t.Context(), conn, fmt.Sprint(i), 0); got.Err != nil {

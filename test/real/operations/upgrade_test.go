@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/cabrank/cabrank/examples/go/workpb"
+	"github.com/cabrank/cabrank/internal/testkit"
 	"github.com/cabrank/cabrank/test/real/harness"
 )
 
@@ -76,9 +77,7 @@ func moody(t *testing.T) (worker []string, be func(mood string)) {
 	t.Helper()
 	mood := filepath.Join(t.TempDir(), "mood")
 	be = func(text string) {
-		if err := os.WriteFile(mood, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, os.WriteFile(mood, []byte(text), 0o600))
 	}
 	be("")
 	return append([]string{"sh", "-c", `. "$0"; exec "$@"`, mood}, harness.FaultWorker(t)...), be
@@ -167,9 +166,7 @@ func TestUpgradeMakesTheControlAnew(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			m, l, _ := startMoody(t, flags...)
-			if err := os.RemoveAll(filepath.Dir(m.Control.Socket)); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, os.RemoveAll(filepath.Dir(m.Control.Socket)))
 			m.UpgradeBy(func() { m.SignalTo(m.Main, syscall.SIGUSR2) })
 			if _, err := m.Control.Status(); err != nil {
 				t.Errorf("the new process has no control: %v", err)
@@ -199,12 +196,8 @@ func TestUpgradeTwiceAtOnce(t *testing.T) {
 func TestUpgradeCutsWhatStays(t *testing.T) {
 	m, l, _ := startMoody(t, "--drain-timeout", "500ms")
 	stream, err := workpb.NewWorkClient(harness.Dial(t, m.Addr)).Chat(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := stream.Send(&workpb.ChatMessage{Text: "hello"}); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
+	testkit.Must(t, stream.Send(&workpb.ChatMessage{Text: "hello"}))
 	if _, err := stream.Recv(); err != nil {
 		t.Fatal(err)
 	}
@@ -250,9 +243,7 @@ func TestUpgradeWorkers(t *testing.T) {
 	held := make(chan harness.Outcome, 1)
 	go func() { held <- harness.CallIo(t.Context(), harness.Dial(t, m.Addr), "held", 2*time.Second) }()
 	l.WaitAnswered(t, "", 10)
-	if err := m.Control.Run(harness.Patience, "upgrade", "--upgrade-workers", "1"); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, m.Control.Run(harness.Patience, "upgrade", "--upgrade-workers", "1"))
 	m.WaitLog(harness.Patience, "took over")
 	until, _, _ := strings.Cut(m.Log(), `"took over"`)
 	if ready := strings.Count(until, `"worker ready"`); ready != 4 {

@@ -103,9 +103,7 @@ func isGrufRelay(g *gemHome) {
 func locksPlatforms(g *gemHome) {
 	g.run("app", "bundle", "lock", "--add-platform", "aarch64-linux", "x86_64-linux-musl", "arm64-darwin")
 	lock, err := os.ReadFile(filepath.Join(g.dir, "app", "Gemfile.lock"))
-	if err != nil {
-		g.t.Fatal(err)
-	}
+	testkit.Must(g.t, err)
 	for _, platform := range []string{"x86_64-linux", "aarch64-linux", "arm64-darwin"} {
 		if want := "    cabrank (" + version(g.t) + "-" + platform + ")\n"; !strings.Contains(string(lock), want) {
 			g.t.Errorf("Gemfile.lock has no %q:\n%s", want, lock)

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/cabrank/cabrank/internal/testkit"
 	"github.com/cabrank/cabrank/test/real/harness"
 )
 
@@ -57,15 +58,11 @@ func nextDebian(t *testing.T, name string) string {
 func replaceIn(t *testing.T, name, old, now string) {
 	t.Helper()
 	content, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if !strings.Contains(string(content), old) {
 		t.Fatalf("%s has no %q:\n%s", name, old, content)
 	}
-	if err := os.WriteFile(name, []byte(strings.ReplaceAll(string(content), old, now)), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(name, []byte(strings.ReplaceAll(string(content), old, now)), 0o644))
 }
 
 // debianRoot is a folder that dpkg takes for a Debian: the package is installed there
@@ -90,9 +87,7 @@ Maintainer: none
 Description: users and groups
 `,
 	} {
-		if err := writeFile(filepath.Join(r.path, name), content); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, writeFile(filepath.Join(r.path, name), content))
 	}
 	return r
 }
@@ -116,9 +111,7 @@ func (r debianRoot) files() (names []string) {
 		}
 		return err
 	})
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	testkit.Must(r.t, err)
 	return names
 }
 

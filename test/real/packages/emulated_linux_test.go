@@ -14,6 +14,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/cabrank/cabrank/internal/testkit"
 	"github.com/cabrank/cabrank/test/real/harness"
 )
 
@@ -32,9 +33,7 @@ func TestLinuxOnARM64(t *testing.T) {
 	first, of := []byte(nil), ""
 	for _, file := range packagesForARM64(t) {
 		program, err := os.ReadFile(programIn(t, file))
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		if first == nil {
 			first, of = program, file
 		}

@@ -9,6 +9,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // What the gem says of itself is what RubyGems would have written, to the letter, from
@@ -19,9 +21,7 @@ func TestGemIsAsRubyGemsBuildsIt(t *testing.T) {
 	g.run(".", "gem", "unpack", "--target", g.dir, ours)
 	folder := strings.TrimSuffix(filepath.Base(ours), ".gem")
 	gemspec, err := os.ReadFile(filepath.Join("testdata", "cabrank.gemspec"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	g.write(filepath.Join(folder, "cabrank.gemspec"), string(gemspec))
 	g.write(filepath.Join(folder, "libexec", gemPlatform(t), "cabrank"), "") // to pack it takes seconds
 	g.env = append(g.env, "PLATFORM="+gemPlatform(t), "TREE_VERSION="+version(t),
@@ -43,9 +43,7 @@ func TestGemIsAsRubyGemsBuildsIt(t *testing.T) {
 func metadata(t *testing.T, gem string) string {
 	t.Helper()
 	out, err := exec.Command("sh", "-c", `tar -xOf "$0" metadata.gz | gzip -d`, gem).Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return string(out)
 }
 

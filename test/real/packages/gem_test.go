@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/cabrank/cabrank/internal/testkit"
 	"github.com/cabrank/cabrank/test/real/harness"
 )
 
@@ -59,12 +60,8 @@ func (g *gemHome) run(folder, name string, args ...string) string {
 func (g *gemHome) write(name, text string) {
 	g.t.Helper()
 	path := filepath.Join(g.dir, name)
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		g.t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(text), 0o700); err != nil {
-		g.t.Fatal(err)
-	}
+	testkit.Must(g.t, os.MkdirAll(filepath.Dir(path), 0o700))
+	testkit.Must(g.t, os.WriteFile(path, []byte(text), 0o700))
 }
 
 // files are those below GEM_HOME, without the folders that RubyGems keeps.
@@ -77,9 +74,7 @@ func (g *gemHome) files() (all []string) {
 		}
 		return err
 	})
-	if err != nil {
-		g.t.Fatal(err)
-	}
+	testkit.Must(g.t, err)
 	return all
 }
 
@@ -93,9 +88,7 @@ func thisGem(t *testing.T) string {
 func gemPlatform(t *testing.T) string {
 	t.Helper()
 	out, err := exec.Command("ruby", "-e", `l = Gem::Platform.local; print [l.cpu, l.os].join("-")`).Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return string(out)
 }
 

@@ -17,6 +17,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/cabrank/cabrank/internal/testkit"
 	"github.com/cabrank/cabrank/test/real/harness"
 )
 
@@ -58,9 +59,7 @@ func TestImageWithoutArguments(t *testing.T) {
 	}
 	file := filepath.Join(i.root, i.config.WorkingDir, "cabrank.yml")
 	text := "server: {host: 127.0.0.1, port: 0}\nprobes: {enabled: false}\nmetrics: {enabled: false}\nupstreams: 127.0.0.1:1\n"
-	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(file, []byte(text), 0o644))
 	c := harness.Cabrank{Process: harness.StartCommand(t, i.command([]string{"dev", "proc"}))}
 	c.Listening("listening")
 	c.Stop()
@@ -84,13 +83,9 @@ func TestImageTrustsItsCertificates(t *testing.T) {
 	}
 	name := i.root + "/etc/ssl/certs/ca-certificates.crt"
 	trusted, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	root := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
-	if err := os.WriteFile(name, append(trusted, root...), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(name, append(trusted, root...), 0o644))
 	if said := call(); !strings.Contains(said, "no reflection") {
 		t.Errorf("of a server whose root is in the file it says %q, want that it has no reflection", said)
 	}
@@ -141,13 +136,9 @@ func unpackImageOf(t *testing.T, program, arch string) anImage {
 	if err == nil {
 		err = readJSON(blob(manifest.Config), &config)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	i := anImage{root: filepath.Join(folder, "root"), config: config.Config}
-	if err := os.MkdirAll(i.root, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.MkdirAll(i.root, 0o755))
 	if err := os.Chmod(folder, 0o711); err != nil { // for the user of the image
 		t.Fatal(err)
 	}

@@ -8,6 +8,8 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // The lab's archive, unpacked beside the program, is what cabrank lab starts; each has the
@@ -36,15 +38,11 @@ func TestLabDebian(t *testing.T) {
 	seen := map[string]string{}
 	for _, name := range []string{"cabrank", "cabrank-lab"} {
 		list, err := exec.Command("dpkg-deb", "--fsys-tarfile", dist(t, name+"_*_"+runtime.GOARCH+".deb")).Output()
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		names := exec.Command("tar", "-t")
 		names.Stdin = strings.NewReader(string(list))
 		out, err := names.Output()
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		for file := range strings.FieldsSeq(string(out)) {
 			if other := seen[file]; other != "" && !strings.HasSuffix(file, "/") {
 				t.Errorf("%s is in %s and in %s", file, other, name)

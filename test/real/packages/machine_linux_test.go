@@ -66,9 +66,7 @@ func startMachine(t *testing.T, packages []string) *machine {
 func (m *machine) boot(role string, ready func(said string) bool) {
 	m.t.Helper()
 	plan, err := json.Marshal(m.plan)
-	if err != nil {
-		m.t.Fatal(err)
-	}
+	testkit.Must(m.t, err)
 	m.first = exec.Command(harness.OwnBinary(m.t), role, string(plan))
 	m.first.SysProcAttr = &syscall.SysProcAttr{
 		Cloneflags: syscall.CLONE_NEWNS | syscall.CLONE_NEWPID | syscall.CLONE_NEWNET | syscall.CLONE_NEWUTS | syscall.CLONE_NEWIPC,
@@ -138,9 +136,7 @@ func (m *machine) wantNothingLeft() {
 	left := func() (pids []int) {
 		spaces, _ := filepath.Glob("/proc/[0-9]*/ns/pid")
 		own, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/pid", m.first.Process.Pid))
-		if err != nil {
-			m.t.Fatal(err)
-		}
+		testkit.Must(m.t, err)
 		for _, space := range spaces {
 			pid, _ := strconv.Atoi(strings.Split(space, "/")[2])
 			if there, err := os.Readlink(space); err == nil && there == own && !m.ours(pid) && harness.Alive(pid) {
@@ -196,9 +192,7 @@ func (m *machine) write(path, content string) {
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(shop, path)
 	}
-	if err := writeFile(fmt.Sprintf("/proc/%d/root%s", m.first.Process.Pid, path), content); err != nil {
-		m.t.Fatal(err)
-	}
+	testkit.Must(m.t, writeFile(fmt.Sprintf("/proc/%d/root%s", m.first.Process.Pid, path), content))
 }
 
 func writeFile(path, content string) error {

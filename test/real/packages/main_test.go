@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/cabrank/cabrank/internal/testkit"
 	"github.com/cabrank/cabrank/test/real/harness"
 )
 
@@ -32,9 +33,7 @@ func dist(t *testing.T, pattern string) string {
 func version(t *testing.T) string {
 	t.Helper()
 	content, err := os.ReadFile(filepath.Join(harness.Root(t), "VERSION"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return strings.TrimSpace(string(content))
 }
 

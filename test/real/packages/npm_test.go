@@ -16,6 +16,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/cabrank/cabrank/internal/testkit"
 	"github.com/cabrank/cabrank/test/real/harness"
 )
 
@@ -41,9 +42,7 @@ func newNodeProject(t *testing.T) *nodeProject {
 	if err == nil {
 		err = os.WriteFile(filepath.Join(n.dir, "package.json"), []byte(`{"name": "shop", "private": true}`), 0o600)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return n
 }
 
@@ -201,9 +200,7 @@ func TestNPMPack(t *testing.T) {
 			ours[path] = info.Mode().Perm()
 			return err
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		if !maps.Equal(ours, theirs) {
 			t.Errorf("%s has %v, npm would pack %v", name, ours, theirs)
 		}

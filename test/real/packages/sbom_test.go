@@ -14,6 +14,7 @@ import (
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
+	"github.com/cabrank/cabrank/internal/testkit"
 	"github.com/cabrank/cabrank/test/real/harness"
 )
 
@@ -21,22 +22,16 @@ import (
 // its library, and has the hashes of the programs that are in the archives.
 func TestMaterials(t *testing.T) {
 	content, err := os.ReadFile(dist(t, "cabrank-[0-9]*.cdx.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	list, err := jsonschema.UnmarshalJSON(bytes.NewReader(content))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if err := cycloneDX(t).Validate(list); err != nil {
 		t.Error(err)
 	}
 	for _, platform := range []string{"linux amd64", "linux arm64", "darwin amd64", "darwin arm64"} {
 		system, arch, _ := strings.Cut(platform, " ")
 		program, err := os.ReadFile(filepath.Join(unpacked(t, system, arch), "cabrank"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		if sum := fmt.Sprintf("%x", sha256.Sum256(program)); !bytes.Contains(content, []byte(sum)) {
 			t.Errorf("the hash of the program for %s is not in it: %s", platform, sum)
 		}
@@ -53,9 +48,7 @@ func cycloneDX(t *testing.T) *jsonschema.Schema {
 	t.Helper()
 	find := exec.Command("go", "-C", filepath.Join(harness.Root(t), "packaging"), "list", "-m", "-f", "{{.Dir}}", "github.com/CycloneDX/cyclonedx-go")
 	folder, err := find.Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	compiler := jsonschema.NewCompiler()
 	for name, file := range map[string]string{
 		"http://cyclonedx.org/schema/bom-1.6.schema.json":  "bom-1.6.schema.json",
@@ -63,20 +56,12 @@ func cycloneDX(t *testing.T) *jsonschema.Schema {
 		"http://cyclonedx.org/schema/jsf-0.82.schema.json": "jsf-0.82.schemax.json",
 	} {
 		text, err := os.ReadFile(filepath.Join(strings.TrimSpace(string(folder)), "schema", file))
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		value, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := compiler.AddResource(name, value); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
+		testkit.Must(t, compiler.AddResource(name, value))
 	}
 	schema, err := compiler.Compile("http://cyclonedx.org/schema/bom-1.6.schema.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return schema
 }

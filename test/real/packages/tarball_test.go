@@ -12,6 +12,8 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // unpacked unpacks the archive of a platform by the tar of the machine and returns the
@@ -40,9 +42,7 @@ func TestTarball(t *testing.T) {
 func TestTarballOfMacOS(t *testing.T) {
 	for arch, cpu := range map[string]macho.Cpu{"amd64": macho.CpuAmd64, "arm64": macho.CpuArm64} {
 		content, err := os.ReadFile(filepath.Join(unpacked(t, "darwin", arch), "cabrank"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		program, err := macho.NewFile(strings.NewReader(string(content)))
 		if err != nil || program.Cpu != cpu || program.Type != macho.TypeExec {
 			t.Fatalf("%s: no program for %v: %v", arch, cpu, err)
@@ -74,9 +74,7 @@ func TestManual(t *testing.T) {
 		t.Errorf("groff: %v: %s", err, out)
 	}
 	shown, err := exec.Command("groff", "-man", "-Tascii", "-P-c", "-rLL=200n", filepath.Join(folder, "share", "man", "man1", "cabrank-run.1")).Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	page := string(shown)
 	for i := len(page) - 1; i > 0; i-- { // bold is a letter, a step back, and the letter again
 		if page[i] == '\b' {
@@ -84,9 +82,7 @@ func TestManual(t *testing.T) {
 		}
 	}
 	help, err := exec.Command(filepath.Join(folder, "cabrank"), "run", "--help").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	for word := range strings.FieldsSeq(string(help)) {
 		if strings.HasPrefix(word, "--") && !strings.Contains(page, word) {
 			t.Errorf("%s is in --help and not on the page\n%s", word, page)
@@ -117,15 +113,11 @@ func TestCompletion(t *testing.T) {
 // The sums are those of the files, and all files have one.
 func TestChecksums(t *testing.T) {
 	sums, err := os.ReadFile(dist(t, "SHA256SUMS"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	files, _ := filepath.Glob(filepath.Join(filepath.Dir(dist(t, "SHA256SUMS")), "*"))
 	for _, name := range files {
 		content, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		line := fmt.Sprintf("%x  %s\n", sha256.Sum256(content), filepath.Base(name))
 		if filepath.Base(name) != "SHA256SUMS" && !strings.Contains(string(sums), line) {
 			t.Errorf("SHA256SUMS has no line %s", line)

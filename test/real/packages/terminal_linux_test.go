@@ -63,17 +63,13 @@ func (m *machine) open() *terminal {
 	c := &terminal{t: m.t}
 	master, slave := harness.OpenTerminal(m.t)
 	commands, typing, err := os.Pipe()
-	if err != nil {
-		m.t.Fatal(err)
-	}
+	testkit.Must(m.t, err)
 	c.typing = typing
 	c.shell = m.command("bash", "--noprofile", "--norc", "-c", typist)
 	c.shell.Stdin, c.shell.Stdout, c.shell.Stderr = slave, slave, slave
 	c.shell.ExtraFiles = []*os.File{commands}
 	c.shell.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
-	if err := c.shell.Start(); err != nil {
-		m.t.Fatal(err)
-	}
+	testkit.Must(m.t, c.shell.Start())
 	slave.Close()
 	commands.Close()
 	done := make(chan struct{})

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/cabrank/cabrank/internal/testkit"
 	"github.com/cabrank/cabrank/test/real/harness"
 )
 
@@ -27,9 +28,7 @@ func newVenv(t *testing.T) *venv {
 	t.Helper()
 	example := filepath.Join(harness.Root(t), ".deps", "python", "bin", "python3")
 	python, err := filepath.EvalSymlinks(harness.Built(t, example, "scripts/install-deps.sh workers"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	v := &venv{t: t, dir: harness.ShortTempDir(t)}
 	v.env = []string{
 		"HOME=" + v.dir, "PATH=" + filepath.Join(v.dir, "bin") + ":/usr/bin:/bin", "PYTHONDONTWRITEBYTECODE=1",
@@ -73,9 +72,7 @@ func (v *venv) lend() {
 	if err == nil {
 		err = os.WriteFile(filepath.Join(v.packages(), "lent.pth"), []byte(strings.Join(others, "\n")+"\n"), 0o600)
 	}
-	if err != nil {
-		v.t.Fatal(err)
-	}
+	testkit.Must(v.t, err)
 }
 
 // named lists the files of a folder with cabrank in their path there.
@@ -87,9 +84,7 @@ func named(t *testing.T, dir string) (all []string) {
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return all
 }
 
@@ -145,8 +140,6 @@ func (v *venv) elsewhere(t *testing.T, option, packages string) {
 		t.Fatal(err)
 	}
 	wantLine(t, module("version"), program, "Exec format error")
-	if err := os.Remove(program); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.Remove(program))
 	wantLine(t, module("version"), program, "install the package again")
 }

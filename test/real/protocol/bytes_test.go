@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc/stats"
 
 	"github.com/cabrank/cabrank/examples/go/workpb"
+	"github.com/cabrank/cabrank/internal/testkit"
 	"github.com/cabrank/cabrank/test/real/harness"
 )
 
@@ -51,9 +52,7 @@ type chat struct {
 func openChat(t *testing.T, conn *grpc.ClientConn, opts ...grpc.CallOption) chat {
 	t.Helper()
 	stream, err := workpb.NewWorkClient(conn).Chat(t.Context(), opts...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return chat{t, stream}
 }
 
@@ -72,9 +71,7 @@ func (c chat) echo(text string) {
 // end wants the stream to end with OK.
 func (c chat) end() {
 	c.t.Helper()
-	if err := c.stream.CloseSend(); err != nil {
-		c.t.Fatal(err)
-	}
+	testkit.Must(c.t, c.stream.CloseSend())
 	if _, err := c.stream.Recv(); !errors.Is(err, io.EOF) {
 		c.t.Fatalf("the end of the stream: %v", err)
 	}
@@ -86,9 +83,7 @@ func wantGzipBothWays(t *testing.T, addr string) {
 	wire := &wireStats{}
 	conn, err := grpc.NewClient(addr, grpc.WithNoProxy(), grpc.WithStatsHandler(wire),
 		grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithDefaultCallOptions(grpc.UseCompressor(gzip.Name)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer conn.Close()
 	stream := openChat(t, conn)
 	stream.echo(strings.Repeat("a", 1<<20))

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cabrank/cabrank/internal/testkit"
 	"github.com/cabrank/cabrank/test/real/harness"
 )
 
@@ -118,9 +119,7 @@ func (m *suiteMode) hold(t *testing.T) {
 	suite, folder := suiteFolder(t), t.TempDir()
 	runner := harness.Built(t, filepath.Join(suite, "connectconformance"), "scripts/install-deps.sh conformance")
 	config := filepath.Join(folder, "suite.yaml")
-	if err := os.WriteFile(config, m.config(), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(config, m.config(), 0o600))
 	args := []string{"--mode", "server", "--conf", config}
 	for _, name := range m.failing {
 		args = append(args, "--known-failing", name)

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cabrank/cabrank/internal/testkit"
 	"github.com/cabrank/cabrank/internal/testkit/plain"
 	"github.com/cabrank/cabrank/test/real/harness"
 )
@@ -67,9 +68,7 @@ func startPassing(t *testing.T, upstream string) *harness.Cabrank {
 func startNetHTTP(t *testing.T) string {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	server := &http.Server{
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			// To the end: what comes behind an answer concerns nobody.
@@ -93,9 +92,7 @@ func startNetHTTP(t *testing.T) string {
 func runH2Spec(t *testing.T, addr, path string) {
 	t.Helper()
 	host, port, err := net.SplitHostPort(addr)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	suite := harness.StartProcess(t, nil, harness.Tool(t, "h2spec"), "-h", host, "-p", port, "-P", path, "-o", "2")
 	suite.ExitCode(h2specBound)
 	got := h2specSummary.FindString(suite.Output())

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/cabrank/cabrank/internal/testkit"
 	"github.com/cabrank/cabrank/test/real/harness"
 )
 
@@ -73,9 +74,7 @@ func startInteropServer(t *testing.T) string {
 func runInterop(t *testing.T, addr string) {
 	t.Helper()
 	host, port, err := net.SplitHostPort(addr)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	for _, tc := range interopCases {
 		t.Run(tc.name, func(t *testing.T) {
 			client := harness.StartProcess(t, interopLog, harness.Tool(t, "interop_client"), "-use_tls=false",

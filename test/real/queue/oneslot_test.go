@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cabrank/cabrank/internal/testkit"
 	"github.com/cabrank/cabrank/test/real/harness"
 	"github.com/cabrank/cabrank/test/real/oneslot"
 )
@@ -36,9 +37,7 @@ type oneSlotOptions struct {
 func startOneSlots(t *testing.T, number int, o oneSlotOptions) *oneSlots {
 	t.Helper()
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	records := t.TempDir()
 	n := strconv.Itoa(number)
 	args := slices.Concat([]string{"--transport", "unix", "--workers", n, "--min-ready", n, "--slots", "1"}, o.flags,
@@ -53,9 +52,7 @@ func (s *oneSlots) try(trial *oneslot.Trial) []oneslot.Outcome {
 	s.T.Helper()
 	trial.Addr = s.Addr
 	outcomes, err := trial.Run(context.Background()) // the calls have deadlines, or end with cabrank
-	if err != nil {
-		s.T.Fatal(err)
-	}
+	testkit.Must(s.T, err)
 	return outcomes
 }
 
@@ -75,9 +72,7 @@ func (s *oneSlots) judge(trial oneslot.Trial, outcomes []oneslot.Outcome) oneslo
 	s.T.Helper()
 	s.Stop()
 	records, err := oneslot.ReadFolder(s.records)
-	if err != nil {
-		s.T.Fatal(err)
-	}
+	testkit.Must(s.T, err)
 	f := oneslot.Judge(trial, outcomes, s.number, records)
 	s.T.Logf("%v", f)
 	if f.Unseen > 0 {

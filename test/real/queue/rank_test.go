@@ -62,9 +62,7 @@ func holdWorker(ctx context.Context, t *testing.T, conn *grpc.ClientConn, slots 
 	held := ""
 	for range slots {
 		stream, err := workpb.NewWorkClient(conn).Chat(ctx)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		header, err := stream.Header()
 		if err != nil || len(header.Get("x-worker")) != 1 {
 			t.Fatalf("header %v, %v", header, err)
@@ -80,9 +78,7 @@ func holdWorker(ctx context.Context, t *testing.T, conn *grpc.ClientConn, slots 
 			continue
 		}
 		for _, stream := range streams {
-			if err := stream.CloseSend(); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, stream.CloseSend())
 			if _, err := stream.Recv(); !errors.Is(err, io.EOF) {
 				t.Fatalf("the end of a stream: %v", err)
 			}
@@ -171,9 +167,7 @@ func watchHealth(t *testing.T, addr string, n int) *healthWatch {
 			conn = harness.Dial(t, addr)
 		}
 		stream, err := healthpb.NewHealthClient(conn).Watch(t.Context(), &healthpb.HealthCheckRequest{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		go w.follow(i, stream) // ends with the test's context
 	}
 	testkit.Eventually(t, harness.Patience, fmt.Sprintf("%d Watch streams", n), func() bool {

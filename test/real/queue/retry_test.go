@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/cabrank/cabrank/examples/go/workpb"
+	"github.com/cabrank/cabrank/internal/testkit"
 	"github.com/cabrank/cabrank/test/real/harness"
 )
 
@@ -19,9 +20,7 @@ func withMethodRule(t *testing.T, rule string) []string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "cabrank.yaml")
 	text := fmt.Sprintf("methods:\n  %s:\n    idempotent: true\n%s", workpb.Work_Io_FullMethodName, rule)
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(file, []byte(text), 0o600))
 	return []string{"--config", file}
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/cabrank/cabrank/examples/go/workpb"
+	"github.com/cabrank/cabrank/internal/testkit"
 	"github.com/cabrank/cabrank/test/real/harness"
 )
 
@@ -25,9 +26,7 @@ func TestStreamsThatBeginTogether(t *testing.T) {
 		if err == nil {
 			err = stream.Send(&workpb.ChatMessage{Text: strconv.Itoa(i)})
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 	}
 	c.WaitMetric("cabrank_queue_length", subscribers-slots+1)
 	conn := harness.Dial(t, c.Addr)

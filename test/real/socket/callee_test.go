@@ -43,9 +43,7 @@ func startCallee(t *testing.T, server *redisd.Server, options callee.Options, ad
 	if add != nil {
 		add(c)
 	}
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, c.Start())
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), harness.Patience)
 		defer cancel()
@@ -63,9 +61,7 @@ func push(t *testing.T, server *redisd.Server, uri, args string, timeout time.Du
 	defer conn.Close()
 	id = oldjuggler.NewUUID()
 	payload, err := json.Marshal(map[string]any{"conn_uuid": caller, "msg_uuid": id, "uri": uri, "args": json.RawMessage(args)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	for _, command := range [][]any{
 		{"SET", "juggler:calls:timeout:{" + uri + "}:" + string(id), timeout.Milliseconds(), "PX", timeout.Milliseconds()},
 		{"LPUSH", "juggler:calls:{" + uri + "}", payload},
@@ -136,9 +132,7 @@ func TestCalleeSuite(t *testing.T) {
 		serve := func(uri string, atOnce int, f callee.Handler) func() {
 			c := callee.New(callee.Options{Redis: "unix://" + server.Socket, Workers: atOnce, Log: slog.New(slog.DiscardHandler)})
 			c.HandleCalls(uri, f)
-			if err := c.Start(); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, c.Start())
 			return func() {
 				ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 				defer cancel()
@@ -192,9 +186,7 @@ func TestCalleeRoundTrips(t *testing.T) {
 func connectionsOf(t *testing.T, conn redigo.Conn) string {
 	t.Helper()
 	text, err := redigo.String(conn.Do("INFO", "stats"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	_, after, _ := strings.Cut(text, "total_connections_received:")
 	n, _, _ := strings.Cut(after, "\r")
 	return n
@@ -418,9 +410,7 @@ func TestCalleeIsTold(t *testing.T) {
 			URI: "wait", Args: json.RawMessage(`"` + name + `"`), Timeout: 10 * time.Second,
 			Accepted: func(err error) { accepted <- err }, Answered: func(json.RawMessage, error) {},
 		})
-		if err := <-accepted; err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, <-accepted)
 	}
 	if name := <-begun; name != "first" {
 		t.Errorf("%s has begun", name)

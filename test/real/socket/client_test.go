@@ -24,9 +24,7 @@ import (
 func dialClient(t *testing.T, url string, o client.Options) *client.Client {
 	t.Helper()
 	c, err := client.Dial(t.Context(), url, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	t.Cleanup(c.Close)
 	return c
 }
@@ -41,9 +39,7 @@ func TestClientSurvivesARestart(t *testing.T) {
 			address := strings.TrimSuffix(strings.TrimPrefix(url, "ws://"), "/ws")
 			c := dialClient(t, url, client.Options{ReconnectMax: time.Second})
 			s, err := c.Subscribe(t.Context(), "c")
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			ended := make(chan error, 1)
 			go func() {
 				_, err := c.Call(t.Context(), "test.delay", "1000")
@@ -61,9 +57,7 @@ func TestClientSurvivesARestart(t *testing.T) {
 			if got, err := client.Call[string](t.Context(), c, "test.reverse", "abc"); err != nil || got != "cba" {
 				t.Errorf("got %q, %v", got, err)
 			}
-			if err := c.Publish(t.Context(), "c", "back"); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, c.Publish(t.Context(), "c", "back"))
 			if e, err := s.Next(t.Context()); err != nil || !e.Resumed || string(e.Args) != `"back"` {
 				t.Errorf("got %+v, %v", e, err)
 			}
@@ -86,9 +80,7 @@ func TestClientWithAToken(t *testing.T) {
 	testkit.CheckLeaks(t)
 	secret := strings.Repeat("secret", 6)
 	path := filepath.Join(t.TempDir(), "secret")
-	if err := os.WriteFile(path, []byte(secret), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(path, []byte(secret), 0o600))
 	_, url := startServe(t, "--test-functions", "--auth-secret", path)
 	claims := fmt.Sprintf(`{"sub":"7","exp":%d,"call":["test.*"],"publish":["user.*"],"channels":["user.7"]}`, time.Now().Add(time.Hour).Unix())
 	for _, protocol := range []string{client.Juggler1, client.Juggler0} {

@@ -120,9 +120,7 @@ func startSecure(t *testing.T) (server second, address string) {
 func addUser(t *testing.T, server *redisd.Server, name, page, of string) {
 	t.Helper()
 	document, err := os.ReadFile("../../../docs/" + page)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	rules := regexp.MustCompile(`(?m)^ACL SETUSER ` + of + ` on >PASSWORD (.*)$`).FindSubmatch(document)
 	if rules == nil {
 		t.Fatalf("docs/%s says nothing of a user", page)
@@ -142,9 +140,7 @@ func TestCalleeSecure(t *testing.T) {
 	callee.Handle(c, "plain", func(context.Context, int) (string, error) { return "plain", nil })
 	callee.HandleStream(c, "kept", func(_ context.Context, n int, send func(int) error) error { return send(n) }, callee.AtLeastOnce())
 	conn, err := server.Dial()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer conn.Close()
 	call := func(list, timeoutKey, id string) {
 		entry := fmt.Sprintf(`{"conn_uuid":%q,"msg_uuid":%q,"uri":"x","args":1,"several":true}`, caller, id)
@@ -160,9 +156,7 @@ func TestCalleeSecure(t *testing.T) {
 	if _, err := conn.Do("SADD", "juggler.1:callees:{kept}", "dead"); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, c.Start())
 	testkit.Eventually(t, harness.Patience, "all results", func() bool {
 		n, _ := redigo.Int(conn.Do("LLEN", "juggler:results:{"+caller+"}"))
 		return n == 5
@@ -199,9 +193,7 @@ func (s second) Dial() (redigo.Conn, error) {
 func TestSecureSweep(t *testing.T) {
 	server, address := startSecure(t)
 	conn, err := server.Dial()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer conn.Close()
 	if _, err := conn.Do("LPUSH", "juggler:calls:{dead}", `{"conn_uuid":"c","msg_uuid":"m","uri":"dead"}`); err != nil {
 		t.Fatal(err)
@@ -234,9 +226,7 @@ func TestCalleeCluster(t *testing.T) {
 		c.HandleCalls(fmt.Sprintf("u%d", i), work)
 		c.HandleCalls(fmt.Sprintf("kept%d", i), work, callee.AtLeastOnce())
 	}
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, c.Start())
 	url, _ := startNew(t, nil, socket.Options{}, redis.Options{Address: cluster.URL()})
 	client := dialOld(t, url)
 	ask := func(timeout time.Duration) (answered int) {
@@ -257,16 +247,12 @@ func TestCalleeCluster(t *testing.T) {
 	if n := ask(20 * time.Second); n != 240 || ran.Load() != 240 || most.Load() > 8 {
 		t.Errorf("%d of 240 answered, %d ran, %d at once", n, ran.Load(), most.Load())
 	}
-	if err := syscall.Kill(cluster.Masters[2].PID(), syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, syscall.Kill(cluster.Masters[2].PID(), syscall.SIGSTOP))
 	ask(time.Second) // of one socket: what it gets waits for the silent master, in order
 	if n := c.Stats().Answered - 240; n < 80 {
 		t.Errorf("%d of 240 answered while one of three masters is silent", n)
 	}
-	if err := syscall.Kill(cluster.Masters[2].PID(), syscall.SIGCONT); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, syscall.Kill(cluster.Masters[2].PID(), syscall.SIGCONT))
 	cluster.Masters[0].Kill()
 	testkit.Eventually(t, harness.Patience, "all to be answered again", func() bool { return ask(5*time.Second) == 240 })
 	if err := c.Shutdown(t.Context()); err != nil {
@@ -286,9 +272,7 @@ func TestClusterSweep(t *testing.T) {
 	strange := []string{"{", "{a", "{}", "{}a}", "{}}", "}{"}
 	push := func(key string) {
 		conn, err := c.Dial()
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		defer conn.Close()
 		command := "LPUSH"
 		if strings.HasSuffix(key, "text}") {

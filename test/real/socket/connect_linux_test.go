@@ -21,9 +21,7 @@ func TestConnectOnATerminal(t *testing.T) {
 	go func() { _, _ = io.Copy(shown, master) }() // ends with the terminal
 	cmd := exec.Command(harness.CabrankBinary(t), "socket", "connect", url)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = terminal, terminal, terminal
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, cmd.Start())
 	t.Cleanup(func() { _ = cmd.Process.Kill() })
 	typed := func(keys, want string, times int) {
 		t.Helper()

@@ -167,9 +167,7 @@ call test.echo "fine"
 func TestConnectMistakes(t *testing.T) {
 	_, url := startServe(t)
 	nobody, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	nobody.Close()
 	for lines, want := range map[string]string{
 		"help\nhello":       `line 2: "hello" is no command; help lists them`,
@@ -214,13 +212,9 @@ func TestConnectEndsBySignal(t *testing.T) {
 		out := &testkit.Buffer{}
 		cmd.Stdout, cmd.Stderr = out, out
 		stdin, err := cmd.StdinPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		t.Cleanup(func() { stdin.Close() })
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, cmd.Start())
 		io.WriteString(stdin, lines)
 		last := map[string]string{"": "connected"}[lines]
 		testkit.Eventually(t, harness.Patience, "it to wait", func() bool {

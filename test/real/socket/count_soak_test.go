@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/cabrank/cabrank/client"
+	"github.com/cabrank/cabrank/internal/testkit"
 	"github.com/cabrank/cabrank/internal/testkit/redisd"
 )
 
@@ -16,15 +17,11 @@ func TestCalleeProcessCountsSoak(t *testing.T) {
 	startCalleeProcess(t, server)
 	_, url := startServe(t, "--redis", "unix://"+server.Socket)
 	c, err := client.Dial(t.Context(), url, client.Options{Protocols: []string{client.Juggler1}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer c.Close()
 	sum := 0
 	for n, err := range client.Stream[int](t.Context(), c, "test.count", "100") {
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		sum += n
 	}
 	if sum != 5050 {

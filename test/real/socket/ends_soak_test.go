@@ -31,9 +31,7 @@ func TestEndsOfAConnectionSoak(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := openBroker(t, nil, redis.Options{Address: c.address})
 			admin, err := c.server.Dial()
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			defer admin.Close()
 			for range 100 {
 				accepted := make(chan error, 1)
@@ -50,9 +48,7 @@ func TestEndsOfAConnectionSoak(t *testing.T) {
 					t.Fatal("nobody says whether a call was taken")
 				}
 				list, err := redigo.String(admin.Do("CLIENT", "LIST", "TYPE", "normal"))
-				if err != nil {
-					t.Fatal(err)
-				}
+				testkit.Must(t, err)
 				for _, found := range regexp.MustCompile(`(?m)^id=(\d+) .* cmd=(lpush|role|time|set) `).FindAllStringSubmatch(list, -1) {
 					if _, err := admin.Do("CLIENT", "KILL", "ID", found[1]); err != nil {
 						t.Fatal(err)

@@ -32,9 +32,7 @@ func TestRestartUnderLoad(t *testing.T) {
 	server := redisd.Start(t)
 	l := startLoad(t, server, "unix://"+server.Socket)
 	l.refused(t, 5, server.Kill)
-	if err := server.Restart(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, server.Restart())
 	l.recovers(t)
 	l.ends(t, server)
 }
@@ -76,9 +74,7 @@ func TestSilentMaster(t *testing.T) {
 	l := startLoad(t, c, c.URL())
 	began := time.Now()
 	for _, signal := range []syscall.Signal{syscall.SIGSTOP, syscall.SIGCONT} {
-		if err := syscall.Kill(c.Masters[2].PID(), signal); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, syscall.Kill(c.Masters[2].PID(), signal))
 		if signal == syscall.SIGSTOP {
 			l.answersSome(t, 100)
 		}
@@ -102,14 +98,10 @@ func TestManySubscriptionsComeAgain(t *testing.T) {
 		b.Subscribe(broker.Topic{Name: fmt.Sprint(i), Pattern: true}, func(err error) { done <- err })
 	}
 	for range 2 * topics {
-		if err := <-done; err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, <-done)
 	}
 	server.Kill()
-	if err := server.Restart(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, server.Restart())
 	conn := dialRedis(t, server)
 	testkit.Eventually(t, harness.Patience, "all subscriptions", func() bool {
 		channels, _ := redigo.Strings(conn.Do("PUBSUB", "CHANNELS"))
@@ -152,9 +144,7 @@ func startLoad(t *testing.T, dial dialer, address string) *load {
 		}
 		c := callee.New(callee.Options{Redis: address, Workers: 4, Log: slog.New(slog.DiscardHandler)})
 		callee.Handle(c, uri, func(_ context.Context, text string) (string, error) { return text, nil })
-		if err := c.Start(); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, c.Start())
 		t.Cleanup(func() { _ = c.Shutdown(context.Background()) })
 	}
 	l := &load{answered: map[string]*atomic.Int64{}, quiet: make(chan struct{}), leave: make(chan struct{})}

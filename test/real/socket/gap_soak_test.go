@@ -62,9 +62,7 @@ func TestReadinessFollowsRedisSoak(t *testing.T) {
 	server.Kill()
 	testkit.Eventually(t, harness.Patience, "the loss to be seen", is(http.StatusOK, 0))
 	testkit.Eventually(t, harness.Patience, "it not to be ready", is(http.StatusServiceUnavailable, 0))
-	if err := server.Restart(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, server.Restart())
 	testkit.Eventually(t, harness.Patience, "it to be ready again", is(http.StatusOK, 1))
 	c.WaitLog(harness.Patience, "redis answers again")
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/gomodule/redigo/redis"
 
 	"github.com/cabrank/cabrank/internal/broker"
+	"github.com/cabrank/cabrank/internal/testkit"
 	"github.com/cabrank/cabrank/internal/testkit/redisd"
 )
 
@@ -27,16 +28,12 @@ func TestGlobsAreThoseOfRedis(t *testing.T) {
 	matches := 0
 	for range 1500 {
 		pattern := text(`ab-]c[*?\^`, 9)
-		if err := listener.PSubscribe(pattern); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, listener.PSubscribe(pattern))
 		listener.Receive()
 		for range 12 {
 			channel := text(`abc-]*`, 4)
 			n, err := redis.Int(publisher.Do("PUBLISH", channel, ""))
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			matches += n
 			if got := broker.Matches(pattern, channel); got != (n == 1) {
 				t.Errorf("pattern %q, channel %q: %t, Redis says %d", pattern, channel, got, n)
@@ -45,9 +42,7 @@ func TestGlobsAreThoseOfRedis(t *testing.T) {
 				listener.Receive()
 			}
 		}
-		if err := listener.PUnsubscribe(pattern); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, listener.PUnsubscribe(pattern))
 		listener.Receive()
 	}
 	if matches < 500 {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/gorilla/websocket"
 
+	"github.com/cabrank/cabrank/internal/testkit"
 	"github.com/cabrank/cabrank/test/oldjuggler"
 	"github.com/cabrank/cabrank/test/real/harness"
 )
@@ -29,9 +30,7 @@ func TestIdleSockets(t *testing.T) {
 	}
 	call := []byte(`{"meta":{"type":1},"payload":{"uri":"test.echo","args":1}}`)
 	for _, ws := range all {
-		if err := ws.WriteMessage(websocket.TextMessage, call); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, ws.WriteMessage(websocket.TextMessage, call))
 	}
 	for _, ws := range all {
 		for range 2 { // ACK and RES
@@ -71,8 +70,6 @@ func openMany(t *testing.T, url string, n int) []*websocket.Conn {
 		})
 	}
 	dialing.Wait()
-	if err := errors.Join(errs...); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, errors.Join(errs...))
 	return all
 }

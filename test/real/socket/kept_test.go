@@ -76,9 +76,7 @@ func TestKeptIsGivenBack(t *testing.T) {
 		ran.Add(1)
 		return "instead", nil
 	}, callee.AtLeastOnce())
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, c.Start())
 	p.Kill()
 	testkit.Eventually(t, harness.Patience, "the calls to be answered", func() bool {
 		return strings.Count(dump(t, dialRedis(t, server)), `"args":"instead"`) == 3

@@ -26,9 +26,7 @@ import (
 func dump(t *testing.T, conn redis.Conn) string {
 	t.Helper()
 	keys, err := redis.Strings(conn.Do("KEYS", "*"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	slices.Sort(keys)
 	var b strings.Builder
 	for _, key := range keys {
@@ -54,9 +52,7 @@ func dump(t *testing.T, conn redis.Conn) string {
 func golden(t *testing.T, file, text string, id oldjuggler.UUID) {
 	t.Helper()
 	expected, err := os.ReadFile("testdata/" + file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if !exchange.Match(string(expected), text, map[string]string{"$a": string(id)}) {
 		t.Errorf("%s\n got:\n%s\nwant:\n%s", file, text, expected)
 	}
@@ -65,9 +61,7 @@ func golden(t *testing.T, file, text string, id oldjuggler.UUID) {
 func dialRedis(t *testing.T, server *redisd.Server) redis.Conn {
 	t.Helper()
 	conn, err := server.Dial()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	t.Cleanup(func() { conn.Close() })
 	return conn
 }
@@ -79,9 +73,7 @@ func TestOldServerKeys(t *testing.T) {
 	conn := dialRedis(t, server)
 	client := dialOld(t, startOld(t, server, oldjuggler.Options{}))
 	id, err := client.Call("test.x", map[string]any{"b": []int{1, 2}, "a": "<>"}, 5*time.Second)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	testkit.Eventually(t, harness.Patience, "the call", func() bool { return dump(t, conn) != "" })
 	golden(t, "call.txt", dump(t, conn), id)
 }
@@ -109,17 +101,13 @@ func TestOldServerPublishes(t *testing.T) {
 	testkit.CheckLeaks(t)
 	server := redisd.Start(t)
 	pubsub := redis.PubSubConn{Conn: dialRedis(t, server)}
-	if err := pubsub.Subscribe("news"); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, pubsub.Subscribe("news"))
 	if _, ok := pubsub.Receive().(redis.Subscription); !ok {
 		t.Fatal("not subscribed")
 	}
 	client := dialOld(t, startOld(t, server, oldjuggler.Options{}))
 	id, err := client.Pub("news", []string{"<", "x"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	got, ok := pubsub.ReceiveWithTimeout(5 * time.Second).(redis.Message)
 	if !ok {
 		t.Fatal("nothing was published")
@@ -134,9 +122,7 @@ func TestOldServerPublishes(t *testing.T) {
 func commandCounts(t *testing.T, conn redis.Conn) map[string]int {
 	t.Helper()
 	info, err := redis.String(conn.Do("INFO", "commandstats"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	counts := map[string]int{}
 	for line := range strings.Lines(info) {
 		if name, rest, ok := strings.Cut(strings.TrimPrefix(line, "cmdstat_"), ":calls="); ok {

@@ -75,9 +75,7 @@ func deaf(t *testing.T, url string) *websocket.Conn {
 		return conn, err
 	}}
 	ws, response, err := dialer.Dial(url, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	response.Body.Close()
 	t.Cleanup(func() { ws.Close() })
 	return ws
@@ -88,9 +86,7 @@ func sendCalls(t *testing.T, ws *websocket.Conn, calls int, method, args string)
 	t.Helper()
 	for n := range calls {
 		text := fmt.Sprintf(`{"type":"call","id":%d,"uri":%q,"timeout":60000,"args":%s}`, n+1, largeService+method, args)
-		if err := ws.SetWriteDeadline(time.Now().Add(5 * time.Second)); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, ws.SetWriteDeadline(time.Now().Add(5*time.Second)))
 		if err := ws.WriteMessage(websocket.TextMessage, []byte(text)); err != nil {
 			t.Logf("after %d calls: %v", n, err)
 			return
@@ -102,9 +98,7 @@ func sendCalls(t *testing.T, ws *websocket.Conn, calls int, method, args string)
 func startLarge(t *testing.T, slots string) *harness.Cabrank {
 	t.Helper()
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	item := &descriptorpb.DescriptorProto{Name: new("Item")}
 	for n := range 60 { // of about 14 bytes of JSON each
 		name := fmt.Sprintf("field%02d", n+1)
@@ -124,13 +118,9 @@ func startLarge(t *testing.T, slots string) *harness.Cabrank {
 		Name: new("large.proto"), Package: new("test"), Syntax: new("proto3"),
 		MessageType: []*descriptorpb.DescriptorProto{item, list}, Service: []*descriptorpb.ServiceDescriptorProto{service},
 	}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	path := filepath.Join(t.TempDir(), "large.pb")
-	if err := os.WriteFile(path, set, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(path, set, 0o600))
 	c := harness.StartCabrankEnv(t, []string{"CABRANK_SOCKET_METHODS=" + largeService + "*", "CABRANK_DESCRIPTORS=" + path},
 		"--socket-path", "/ws", "--transport", "unix", "--workers", "1", "--slots", slots, "--", self, largeRole)
 	c.WaitReady(harness.Patience)

@@ -51,9 +51,7 @@ func startOldCallee(t *testing.T, redis dialer) {
 func runOldCallee(t *testing.T, redis dialer, functions map[string]oldjuggler.Function) (stop func()) {
 	t.Helper()
 	callee, err := oldjuggler.NewCallee(redis.Dial, 4, functions)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	ended := make(chan error)
 	go func() { ended <- callee.Run() }()
 	return func() {
@@ -80,9 +78,7 @@ func dialOld(t *testing.T, url string) *oldPeer {
 		default: // nobody takes anything
 		}
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	t.Cleanup(opened.Close)
 	p.Client = opened
 	return p

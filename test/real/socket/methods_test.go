@@ -27,9 +27,7 @@ const workService = "/cabrank.example.v1.Work/"
 func (p *peer) callMethod(id int, uri, args string, timeout time.Duration) {
 	p.t.Helper()
 	text := fmt.Sprintf(`{"meta":{"type":1,"uuid":"00000000-0000-0000-0000-%012d"},"payload":{"uri":%q,"timeout":%d,"args":%s}}`, id, uri, timeout, args)
-	if err := p.ws.WriteMessage(1, []byte(text)); err != nil {
-		p.t.Fatal(err)
-	}
+	testkit.Must(p.t, p.ws.WriteMessage(1, []byte(text)))
 }
 
 // workDescriptors writes what protoc --descriptor_set_out would, and returns the
@@ -38,13 +36,9 @@ func workDescriptors(t testing.TB) []string {
 	t.Helper()
 	set := &descriptorpb.FileDescriptorSet{File: []*descriptorpb.FileDescriptorProto{protodesc.ToFileDescriptorProto(workpb.File_cabrank_example_v1_work_proto)}}
 	encoded, err := proto.Marshal(set)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	path := filepath.Join(t.TempDir(), "work.pb")
-	if err := os.WriteFile(path, encoded, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(path, encoded, 0o600))
 	return []string{"CABRANK_SOCKET_METHODS=" + workService + "*", "CABRANK_DESCRIPTORS=" + path}
 }
 
@@ -82,9 +76,7 @@ func wantStream(t *testing.T, address string) {
 	t.Helper()
 	dialer := websocket.Dialer{Subprotocols: []string{"juggler.1"}}
 	ws, response, err := dialer.Dial("ws://"+address+"/ws", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	response.Body.Close()
 	defer ws.Close()
 	p := &peer{t, ws}
@@ -96,9 +88,7 @@ func wantStream(t *testing.T, address string) {
 	}
 	send := func(text string) {
 		t.Helper()
-		if err := ws.WriteMessage(websocket.TextMessage, []byte(text)); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, ws.WriteMessage(websocket.TextMessage, []byte(text)))
 	}
 	if got, err := p.read(); err != nil || !strings.Contains(got, `"type":"welcome"`) {
 		t.Fatalf("got %s, %v", got, err)
@@ -147,9 +137,7 @@ func TestPageCallsPython(t *testing.T) {
 func reflecting(t testing.TB, methods string) (command []string, list string) {
 	t.Helper()
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	list = filepath.Join(t.TempDir(), "methods")
 	writeList(t, list, methods)
 	return []string{self, reflectingRole, list}, list
@@ -157,9 +145,7 @@ func reflecting(t testing.TB, methods string) (command []string, list string) {
 
 func writeList(t testing.TB, path, methods string) {
 	t.Helper()
-	if err := os.WriteFile(path, []byte(methods), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(path, []byte(methods), 0o600))
 }
 
 // startReflecting starts cabrank over such workers.

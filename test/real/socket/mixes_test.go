@@ -106,9 +106,7 @@ func (m *mixture) callee(t *testing.T, kind, uri string, dial dialer, address st
 	callee.Handle(c, uri, func(_ context.Context, args json.RawMessage) ([]string, error) {
 		return []string{string(args), kind}, nil
 	})
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, c.Start())
 	t.Cleanup(func() { c.Shutdown(context.Background()) })
 }
 
@@ -141,9 +139,7 @@ func mixOld(t *testing.T, url string) *mixClient {
 		}
 		of(in.For) <- in
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	t.Cleanup(opened.Close)
 	await := func(id oldjuggler.UUID, err error, kind int) (string, error) {
 		for in := range of(id) {
@@ -177,9 +173,7 @@ func mixOld(t *testing.T, url string) *mixClient {
 func mixNew(t *testing.T, url string) *mixClient {
 	t.Helper()
 	opened, err := client.Dial(t.Context(), url, client.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	c := &mixClient{events: make(chan string, 10_000)}
 	var reading sync.WaitGroup
 	t.Cleanup(func() {
@@ -243,16 +237,12 @@ func (m *mixture) publish(t *testing.T) {
 	}
 	for _, c := range m.clients {
 		for name := range m.clients {
-			if err := c.subscribe("from " + name); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, c.subscribe("from "+name))
 		}
 	}
 	for name, c := range m.clients {
 		for i := range each {
-			if err := c.publish("from "+name, fmt.Sprint(i)); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, c.publish("from "+name, fmt.Sprint(i)))
 		}
 	}
 	for name, c := range m.clients {

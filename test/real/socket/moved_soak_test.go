@@ -21,9 +21,7 @@ func startEcho(t *testing.T, address string) {
 	t.Helper()
 	c := callee.New(callee.Options{Redis: address, Log: slog.New(slog.DiscardHandler)})
 	callee.Handle(c, "test.echo", func(_ context.Context, text string) (string, error) { return text, nil })
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, c.Start())
 	t.Cleanup(func() { _ = c.Shutdown(context.Background()) })
 }
 
@@ -36,14 +34,10 @@ func TestNameMovesSoak(t *testing.T) {
 	startEcho(t, name.Address)
 	process, url := startServe(t, "--redis", name.Address)
 	c, err := client.Dial(t.Context(), url, client.Options{Protocols: []string{client.Juggler1}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer c.Close()
 	news, err := c.Subscribe(t.Context(), "news")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	works := func() bool {
 		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 		defer cancel()

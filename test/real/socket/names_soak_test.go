@@ -11,6 +11,7 @@ import (
 
 	"github.com/gorilla/websocket"
 
+	"github.com/cabrank/cabrank/internal/testkit"
 	"github.com/cabrank/cabrank/test/real/harness"
 )
 
@@ -59,9 +60,7 @@ func dial1(t testing.TB, url string) *websocket.Conn {
 	t.Helper()
 	dialer := websocket.Dialer{Subprotocols: []string{"juggler.1"}}
 	ws, response, err := dialer.Dial(url, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	response.Body.Close()
 	t.Cleanup(func() { ws.Close() })
 	if _, _, err := ws.ReadMessage(); err != nil {

@@ -23,14 +23,10 @@ func oldFile(t *testing.T, calls, events *redisd.Server) (file, address string) 
 	t.Helper()
 	address = testkit.FreeAddress(t)
 	text, err := os.ReadFile("testdata/juggler.yml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	filled := strings.NewReplacer("ADDRESS", address, "CALLS", "unix://"+calls.Socket, "EVENTS", "unix://"+events.Socket).Replace(string(text))
 	file = filepath.Join(t.TempDir(), "juggler.yml")
-	if err := os.WriteFile(file, []byte(filled), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(file, []byte(filled), 0o600))
 	return file, address
 }
 
@@ -52,9 +48,7 @@ func TestServeOldFile(t *testing.T) {
 	}
 	dialer := websocket.Dialer{Subprotocols: []string{oldjuggler.Protocol}}
 	ws, response, err := dialer.Dial("ws://"+address+"/chat", http.Header{"Origin": {"https://shop.example"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	response.Body.Close()
 	defer ws.Close()
 	for _, step := range []struct{ send, want string }{
@@ -80,9 +74,7 @@ func TestServeOldFile(t *testing.T) {
 		t.Errorf("close_uri: %v", err)
 	}
 	ws, response, err = dialer.Dial("ws://"+address+"/ws", http.Header{"Origin": {"https://shop.example"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	response.Body.Close()
 	defer ws.Close()
 	send(t, ws, call("test.echo", strings.Repeat("x", 5000)))
@@ -111,9 +103,7 @@ func TestServeOldFileAndFlags(t *testing.T) {
 func status(t *testing.T, url, origin string) int {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+url, http.NoBody)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	for name, value := range map[string]string{
 		"Origin": origin, "Connection": "Upgrade", "Upgrade": "websocket",
 		"Sec-Websocket-Version": "13", "Sec-Websocket-Key": "AAAAAAAAAAAAAAAAAAAAAA==",
@@ -121,9 +111,7 @@ func status(t *testing.T, url, origin string) int {
 		request.Header.Set(name, value)
 	}
 	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	response.Body.Close()
 	http.DefaultClient.CloseIdleConnections()
 	return response.StatusCode
@@ -135,7 +123,5 @@ func call(uri, args string) string {
 
 func send(t *testing.T, ws *websocket.Conn, text string) {
 	t.Helper()
-	if err := ws.WriteMessage(websocket.TextMessage, []byte(text)); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, ws.WriteMessage(websocket.TextMessage, []byte(text)))
 }

@@ -48,9 +48,7 @@ func TestPagesWithCertificates(t *testing.T) {
 			home := t.TempDir()
 			store, profile := filepath.Join(home, ".pki", "nssdb"), filepath.Join(home, "browser", "Default")
 			selects := `{"profile":{"content_settings":{"exceptions":{"auto_select_certificate":{"https://` + c.Addr + `,*":{"setting":{"filters":[{}]}}}}}}}`
-			if err := errors.Join(os.MkdirAll(store, 0o700), os.MkdirAll(profile, 0o700), os.WriteFile(filepath.Join(profile, "Preferences"), []byte(selects), 0o600)); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, errors.Join(os.MkdirAll(store, 0o700), os.MkdirAll(profile, 0o700), os.WriteFile(filepath.Join(profile, "Preferences"), []byte(selects), 0o600)))
 			if name != "" {
 				keepCertificate(t, store, cert, key)
 			}

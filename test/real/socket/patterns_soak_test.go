@@ -10,6 +10,7 @@ import (
 
 	"github.com/gorilla/websocket"
 
+	"github.com/cabrank/cabrank/internal/testkit"
 	"github.com/cabrank/cabrank/internal/testkit/redisd"
 )
 
@@ -36,9 +37,7 @@ func TestSlowPatternsSoak(t *testing.T) {
 			}
 			for range 10 {
 				text := fmt.Sprintf(`{"type":"pub","channel":%q,"args":1}`, strings.Repeat("a", 1024))
-				if err := bad.WriteMessage(websocket.TextMessage, []byte(text)); err != nil {
-					t.Fatal(err)
-				}
+				testkit.Must(t, bad.WriteMessage(websocket.TextMessage, []byte(text)))
 			}
 			var worst time.Duration
 			for range 20 {
@@ -55,13 +54,9 @@ func TestSlowPatternsSoak(t *testing.T) {
 // request1 sends a request and returns its answer.
 func request1(t *testing.T, ws *websocket.Conn, text string) string {
 	t.Helper()
-	if err := ws.WriteMessage(websocket.TextMessage, []byte(text)); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, ws.WriteMessage(websocket.TextMessage, []byte(text)))
 	_, answer, err := ws.ReadMessage()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return string(answer)
 }
 

@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/cabrank/cabrank/internal/testkit"
 	"github.com/cabrank/cabrank/internal/testkit/redisd"
 	"github.com/cabrank/cabrank/test/real/harness"
 )
@@ -21,9 +22,7 @@ import (
 func pushHTTP(t testing.TB, address, what, body string) int {
 	t.Helper()
 	response, err := http.Post("http://"+address+"/v1/"+what, "application/json", strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer response.Body.Close()
 	defer http.DefaultClient.CloseIdleConnections()
 	_, _ = io.Copy(io.Discard, response.Body)
@@ -35,9 +34,7 @@ func pushHTTP(t testing.TB, address, what, body string) int {
 func TestPushToBrowser(t *testing.T) {
 	secret := filepath.Join(t.TempDir(), "token")
 	const token = "a token of 16 bytes"
-	if err := os.WriteFile(secret, []byte(token+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(secret, []byte(token+"\n"), 0o600))
 	var c *harness.Cabrank
 	site := harness.NewSite(t, page, func() string { return c.Addr })
 	c = harness.StartCabrankEnv(t,

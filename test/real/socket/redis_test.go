@@ -33,9 +33,7 @@ func openBroker(t *testing.T, server *redisd.Server, options redis.Options) *red
 	}
 	options.Log = slog.New(slog.DiscardHandler)
 	b, err := redis.Open(options)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	t.Cleanup(b.Close)
 	return b
 }
@@ -64,9 +62,7 @@ func serveOld(t *testing.T, server dialer, uri string, atOnce int, f broker.Func
 			return f(ctx, args)
 		},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	ended := make(chan error)
 	go func() { ended <- callee.Run() }()
 	return func() {
@@ -138,18 +134,14 @@ func joinChannel(t *testing.T, url, protocol, channel string) *websocket.Conn {
 	t.Helper()
 	dialer := websocket.Dialer{Subprotocols: []string{protocol}}
 	ws, response, err := dialer.Dial(url, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	response.Body.Close()
 	t.Cleanup(func() { ws.Close() })
 	first, sub := 1, `{"meta":{"type":3},"payload":{"channel":"`+channel+`"}}`
 	if protocol == socket.Protocol1 {
 		first, sub = 2, `{"type":"sub","id":1,"channel":"`+channel+`"}` // a welcome, and the ack
 	}
-	if err := ws.WriteMessage(websocket.TextMessage, []byte(sub)); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, ws.WriteMessage(websocket.TextMessage, []byte(sub)))
 	ws.SetReadDeadline(time.Now().Add(harness.Patience))
 	for range first {
 		if _, _, err := ws.ReadMessage(); err != nil {
@@ -173,9 +165,7 @@ func TestRedisRestarts(t *testing.T) {
 	if client.next(oldjuggler.Ack, oldjuggler.Nack).Type != oldjuggler.Nack {
 		t.Error("a call was taken without Redis")
 	}
-	if err := server.Restart(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, server.Restart())
 	startOldCallee(t, server)
 	testkit.Eventually(t, harness.Patience, "a call to be answered", func() bool {
 		client.Call("test.echo", "x", time.Second)

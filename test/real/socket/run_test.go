@@ -57,17 +57,13 @@ func dial(t testing.TB, address string) *peer {
 func (p *peer) send(kind int, payload string) {
 	p.t.Helper()
 	text := fmt.Sprintf(`{"meta":{"type":%d},"payload":%s}`, kind, payload)
-	if err := p.ws.WriteMessage(websocket.TextMessage, []byte(text)); err != nil {
-		p.t.Fatal(err)
-	}
+	testkit.Must(p.t, p.ws.WriteMessage(websocket.TextMessage, []byte(text)))
 }
 
 // read takes what comes next.
 func (p *peer) read() (message string, err error) {
 	p.t.Helper()
-	if err := p.ws.SetReadDeadline(time.Now().Add(harness.Patience)); err != nil {
-		p.t.Fatal(err)
-	}
+	testkit.Must(p.t, p.ws.SetReadDeadline(time.Now().Add(harness.Patience)))
 	_, bytes, err := p.ws.ReadMessage()
 	return string(bytes), err
 }
@@ -190,9 +186,7 @@ func TestSocketsBesideCalls(t *testing.T) {
 	configure := func(origin string) {
 		t.Helper()
 		text := fmt.Sprintf("socket: {path: [/ws], origin: %s}\nlimits: {connections: %d}\n", origin, most)
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, os.WriteFile(file, []byte(text), 0o600))
 	}
 	configure("host")
 	c := harness.StartFault(t, harness.FaultWorker(t), "--workers", "1", "--drain-timeout", "500ms", "--config", file)
@@ -231,15 +225,11 @@ func TestHalfHandshakes(t *testing.T) {
 	c := harness.StartCabrank(t, slices.Concat([]string{"--socket-path", "/ws", "--workers", "1", "--transport", "unix", "--"}, harness.FaultWorker(t))...)
 	for _, half := range []string{"", "GET /ws HTTP/1.1\r\n", "GET /ws HTTP/1.1\r\nHost: a\r\nUpgrade: websocket\r\n"} {
 		conn, err := net.Dial("tcp", c.Addr)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		if _, err := io.WriteString(conn, half); err != nil {
 			t.Fatal(err)
 		}
-		if err := conn.SetReadDeadline(time.Now().Add(harness.Patience)); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, conn.SetReadDeadline(time.Now().Add(harness.Patience)))
 		if _, err := io.Copy(io.Discard, conn); errors.Is(err, os.ErrDeadlineExceeded) {
 			t.Errorf("%q has not ended", half)
 		}

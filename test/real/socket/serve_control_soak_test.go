@@ -8,6 +8,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/cabrank/cabrank/internal/testkit"
 	"github.com/cabrank/cabrank/test/oldjuggler"
 	"github.com/cabrank/cabrank/test/real/harness"
 )
@@ -34,9 +35,7 @@ func TestServeIsAsked(t *testing.T) {
 			t.Errorf("status: %s", got)
 		}
 		client, err := oldjuggler.Dial(url, nil, func(oldjuggler.Incoming) {})
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		client.Close()
 	}
 	serving()

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cabrank/cabrank/internal/testkit"
 	"github.com/cabrank/cabrank/internal/testkit/redisd"
 	"github.com/cabrank/cabrank/test/oldjuggler"
 	"github.com/cabrank/cabrank/test/real/harness"
@@ -32,9 +33,7 @@ func TestServeOverRedis(t *testing.T) {
 // Without a Redis at its address it does not start, says where, and no password.
 func TestServeWithoutRedis(t *testing.T) {
 	nobody, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	nobody.Close()
 	for address, want := range map[string]string{
 		nobody.Addr().String():                               nobody.Addr().String(),

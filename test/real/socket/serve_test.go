@@ -75,15 +75,11 @@ func TestServeStops(t *testing.T) {
 			c, url := startServe(t, "--test-functions", "--drain-timeout", tc.timeout)
 			dialer := websocket.Dialer{Subprotocols: []string{oldjuggler.Protocol}}
 			ws, response, err := dialer.Dial(url, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			response.Body.Close()
 			defer ws.Close()
 			call := fmt.Sprintf(`{"meta":{"type":1},"payload":{"uri":"test.delay","args":%q}}`, tc.delay)
-			if err := ws.WriteMessage(websocket.TextMessage, []byte(call)); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, ws.WriteMessage(websocket.TextMessage, []byte(call)))
 			if _, _, err := ws.ReadMessage(); err != nil {
 				t.Fatal(err)
 			}
@@ -129,9 +125,7 @@ func TestServePaths(t *testing.T) {
 	base := "http" + strings.TrimSuffix(strings.TrimPrefix(url, "ws"), "/ws")
 	for path, want := range map[string]int{"/a": 400, "/b/c": 400, "/ws": 404, "/": 404, "/metrics": 404} {
 		response, err := http.Get(base + path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		io.Copy(io.Discard, response.Body)
 		response.Body.Close()
 		if response.StatusCode != want {
@@ -151,9 +145,7 @@ func TestServeHalfRequests(t *testing.T) {
 		"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n", "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n",
 	} {
 		conn, err := net.Dial("tcp", address)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		t.Cleanup(func() { conn.Close() })
 		if _, err := io.WriteString(conn, half); err != nil {
 			t.Fatal(err)
@@ -180,15 +172,11 @@ func crowd(t testing.TB, url string, n, channels int) (sockets []*websocket.Conn
 	})
 	for i := range n {
 		ws, response, err := dialer.Dial(url, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		response.Body.Close()
 		sockets = append(sockets, ws)
 		sub := fmt.Sprintf(`{"meta":{"type":3},"payload":{"channel":"c%d"}}`, i%channels)
-		if err := ws.WriteMessage(websocket.TextMessage, []byte(sub)); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, ws.WriteMessage(websocket.TextMessage, []byte(sub)))
 		if _, _, err := ws.ReadMessage(); err != nil {
 			t.Fatal(err)
 		}

@@ -23,18 +23,14 @@ func TestSilentRedis(t *testing.T) {
 	startOldCallee(t, server)
 	url, ours := startNew(t, server, socket.Options{}, redis.Options{})
 	client := dialOld(t, url)
-	if err := syscall.Kill(server.PID(), syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, syscall.Kill(server.PID(), syscall.SIGSTOP))
 	began := time.Now()
 	client.Pub("c", "x")
 	if in := client.next(oldjuggler.Nack, oldjuggler.Ack); in.Type != oldjuggler.Nack {
 		t.Errorf("got %+v from a Redis that is silent", in)
 	}
 	t.Logf("refused after %v", time.Since(began))
-	if err := syscall.Kill(server.PID(), syscall.SIGCONT); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, syscall.Kill(server.PID(), syscall.SIGCONT))
 	testkit.Eventually(t, harness.Patience, "a call to be answered", func() bool {
 		client.Call("test.echo", "x", time.Second)
 		return client.ended().Type == oldjuggler.Res

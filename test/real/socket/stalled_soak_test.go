@@ -25,15 +25,11 @@ func TestStalledRedisSoak(t *testing.T) {
 	var ran atomic.Int64
 	served := callee.New(callee.Options{Redis: "unix://" + server.Socket, Log: slog.New(slog.DiscardHandler)})
 	callee.Handle(served, "count", func(_ context.Context, late int64) (int64, error) { return ran.Add(late), nil })
-	if err := served.Start(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, served.Start())
 	defer func() { _ = served.Shutdown(context.Background()) }()
 	_, url := startServe(t, "--redis", "unix://"+server.Socket)
 	c, err := client.Dial(t.Context(), url, client.Options{Protocols: []string{client.Juggler1}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer c.Close()
 	call := func(timeout time.Duration, late int64) error {
 		ctx, cancel := context.WithTimeout(t.Context(), timeout)
@@ -41,12 +37,8 @@ func TestStalledRedisSoak(t *testing.T) {
 		_, err := client.Call[int64](ctx, c, "count", late)
 		return err
 	}
-	if err := call(time.Minute, 0); err != nil {
-		t.Fatal(err)
-	}
-	if err := syscall.Kill(server.PID(), syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, call(time.Minute, 0))
+	testkit.Must(t, syscall.Kill(server.PID(), syscall.SIGSTOP))
 	ended := make(chan error)
 	for range 5 {
 		go func() { ended <- call(time.Second, 1) }()
@@ -58,9 +50,7 @@ func TestStalledRedisSoak(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if err := syscall.Kill(server.PID(), syscall.SIGCONT); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, syscall.Kill(server.PID(), syscall.SIGCONT))
 	testkit.Eventually(t, time.Minute, "calls to be answered again", func() bool { return call(time.Second, 0) == nil })
 	if n := ran.Load(); n > 0 {
 		t.Errorf("%d calls ran whose time was over", n)

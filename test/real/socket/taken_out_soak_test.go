@@ -25,14 +25,10 @@ func TestNodeTakenOutSoak(t *testing.T) {
 	var b *redis.Broker
 	for node == nil { // until they are on a replica, which has no slots
 		opened, err := redis.Open(redis.Options{Address: c.URL(), Log: slog.New(slog.DiscardHandler)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		subscribed := make(chan error, 1)
 		opened.Subscribe(broker.Topic{Name: "c"}, func(err error) { subscribed <- err })
-		if err := <-subscribed; err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, <-subscribed)
 		for _, replica := range c.Replicas {
 			if strings.Contains(ask(t, replica, "CLIENT", "LIST"), " sub=1 ") {
 				b, node = opened, replica
@@ -69,9 +65,7 @@ func TestNodeTakenOutSoak(t *testing.T) {
 func ask(t *testing.T, s *redisd.Server, name string, args ...any) string {
 	t.Helper()
 	conn, err := s.Dial()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer conn.Close()
 	text, err := redigo.String(conn.Do(name, args...))
 	if err != nil {

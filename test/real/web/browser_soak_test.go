@@ -36,9 +36,7 @@ func described(t *testing.T) []byte {
 	t.Helper()
 	set := &descriptorpb.FileDescriptorSet{File: []*descriptorpb.FileDescriptorProto{protodesc.ToFileDescriptorProto(workpb.File_cabrank_example_v1_work_proto)}}
 	text, err := proto.Marshal(set)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return text
 }
 
@@ -46,9 +44,7 @@ func described(t *testing.T) []byte {
 func descriptors(t *testing.T) string {
 	t.Helper()
 	name := filepath.Join(t.TempDir(), "work.pb")
-	if err := os.WriteFile(name, described(t), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(name, described(t), 0o600))
 	return name
 }
 

@@ -17,6 +17,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/cabrank/cabrank/examples/go/workpb"
+	"github.com/cabrank/cabrank/internal/testkit"
 	"github.com/cabrank/cabrank/test/real/harness"
 )
 
@@ -67,18 +68,14 @@ func startWatched(t *testing.T) (*watched, *harness.Cabrank) {
 	t.Helper()
 	w := &watched{until: make(chan time.Time, 1), gone: make(chan time.Time, 1)}
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	server, served := grpc.NewServer(), make(chan error, 1)
 	workpb.RegisterWorkServer(server, w)
 	go func() { served <- server.Serve(ln) }() // ends with Stop
 	t.Cleanup(func() { server.Stop(); <-served })
 	config := filepath.Join(t.TempDir(), "cabrank.yml")
 	text := fmt.Sprintf("upstreams: [%q]\ndescriptors: [%s]\nmethods: {%sIo: {idempotent: true}}\nsocket: {path: [/ws], methods: [%s*]}\n", ln.Addr(), descriptors(t), workService, workService)
-	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(config, []byte(text), 0o600))
 	c := harness.StartCabrank(t, "--config", config, "--slots", "1000") // a worker may be at a call that was cancelled
 	c.WaitReady(harness.Patience)
 	return w, c

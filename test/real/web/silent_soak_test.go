@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"testing"
 
+	"github.com/cabrank/cabrank/internal/testkit"
 	"github.com/cabrank/cabrank/test/real/harness"
 )
 
@@ -26,14 +27,10 @@ func TestSilentStreams(t *testing.T) {
 			ask := func(client *http.Client) {
 				t.Helper()
 				r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+c.Addr+"/cabrank.example.v1.Work/Count", bytes.NewReader([]byte("\x00\x00\x00\x00\x06\x08\x02\x10\xe0\xd4\x03")))
-				if err != nil {
-					t.Fatal(err)
-				}
+				testkit.Must(t, err)
 				r.Header.Set("Content-Type", "application/grpc-web+proto")
 				answer, err := client.Do(r)
-				if err != nil {
-					t.Fatal(err)
-				}
+				testkit.Must(t, err)
 				t.Cleanup(func() { answer.Body.Close() })
 				if _, err := io.ReadFull(answer.Body, make([]byte, 7)); err != nil {
 					t.Fatal(err)

@@ -22,6 +22,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/cabrank/cabrank/examples/go/workpb"
+	"github.com/cabrank/cabrank/internal/testkit"
 	"github.com/cabrank/cabrank/test/real/harness"
 )
 
@@ -164,9 +165,7 @@ func bySocket(t *testing.T, addr string) caller {
 	t.Helper()
 	dialer := websocket.Dialer{Subprotocols: []string{"juggler.1"}}
 	ws, response, err := dialer.Dial("ws://"+addr+"/ws", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	response.Body.Close()
 	t.Cleanup(func() { ws.Close() })
 	id := 0

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cabrank/cabrank/internal/testkit"
 	"github.com/cabrank/cabrank/test/real/harness"
 )
 
@@ -74,9 +75,7 @@ func startScaled(t *testing.T, workers string, flags ...string) (*harness.Cabran
 	flags = append(flags, "--workers", workers, "--slots", strconv.Itoa(stepSlots), "--control", socket)
 	c := harness.StartFault(t, harness.FaultWorker(t, "-boot", stepBoot.String()), flags...)
 	o := harness.NewOperator(t, socket)
-	if err := o.Await(harness.Patience, "all workers are ready", func(s *harness.OperatorStatus) bool { return s.Ready == s.Wanted && s.Wanted > 0 }); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, o.Await(harness.Patience, "all workers are ready", func(s *harness.OperatorStatus) bool { return s.Ready == s.Wanted && s.Wanted > 0 }))
 	return c, o
 }
 

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cabrank/cabrank/internal/testkit"
 	"github.com/cabrank/cabrank/test/real/harness"
 )
 
@@ -51,9 +52,7 @@ func TestWorkersFollowTheLoad(t *testing.T) {
 func TestUpgradeKeepsTheNumberOfWorkers(t *testing.T) {
 	m := harness.StartManaged(t, nil, nil, slices.Concat([]string{"--transport", "unix", "--workers", "1-4", "--"}, harness.FaultWorker(t))...)
 	for _, n := range []string{"3", "auto"} {
-		if err := m.Control.Run(harness.Patience, "scale", n); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, m.Control.Run(harness.Patience, "scale", n))
 	}
 	m.SignalTo(m.Main, syscall.SIGUSR2)
 	m.WaitLog(harness.Patience, "took over")

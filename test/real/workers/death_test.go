@@ -122,9 +122,7 @@ func npmPackage(t *testing.T, worker []string) string {
 	t.Helper()
 	dir := t.TempDir()
 	manifest := fmt.Sprintf(`{"name": "fault", "version": "1.0.0", "scripts": {"start": "%s %s; true"}}`, worker[0], worker[1])
-	if err := os.WriteFile(filepath.Join(dir, "package.json"), []byte(manifest), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(filepath.Join(dir, "package.json"), []byte(manifest), 0o600))
 	return dir
 }
 

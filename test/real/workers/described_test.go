@@ -72,9 +72,7 @@ func TestServicesByName(t *testing.T) {
 	client := healthpb.NewHealthClient(conn)
 	list := func() map[string]*healthpb.HealthCheckResponse {
 		got, err := client.List(ctx, &healthpb.HealthListRequest{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		return got.GetStatuses()
 	}
 	testkit.Eventually(t, harness.Patience, "a description of the worker", func() bool { return list()[otherService] != nil })
@@ -97,9 +95,7 @@ func TestServicesByName(t *testing.T) {
 	if err == nil {
 		err = errors.Join(held.SendMsg(&emptypb.Empty{}), held.CloseSend(), held.RecvMsg(&emptypb.Empty{}))
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	began := time.Now()
 	if code := empty(balancerCheck); code != codes.Unimplemented || c.Metric("cabrank_refusals_total", "reason", "no_method") != 1 {
 		t.Errorf("the check of a balancer with no slot free: %v after %v", code, time.Since(began))

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/cabrank/cabrank/internal/testkit"
 	"github.com/cabrank/cabrank/test/real/harness"
 )
 
@@ -20,9 +21,7 @@ func TestWorkersCostNoThreads(t *testing.T) {
 	c := harness.StartFault(t, harness.FaultWorker(t), "--workers", strconv.Itoa(workers))
 	c.WaitWorkers(workers)
 	status, err := os.ReadFile("/proc/" + strconv.Itoa(c.PID) + "/status")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	threads := 0
 	for line := range strings.Lines(string(status)) {
 		if value, ok := strings.CutPrefix(line, "Threads:"); ok {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/cabrank/cabrank/examples/go/workpb"
+	"github.com/cabrank/cabrank/internal/testkit"
 	"github.com/cabrank/cabrank/test/real/harness"
 )
 
@@ -42,9 +43,7 @@ func cpuWork(t *testing.T, client workpb.WorkClient, work time.Duration) uint32 
 		began := time.Now()
 		_, err := client.Cpu(ctx, &workpb.CpuRequest{N: n})
 		cancel()
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		// The next one would take 1.6 times as long.
 		if took := time.Since(began); took*13/10 >= work || n == 40 {
 			return n

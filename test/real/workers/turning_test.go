@@ -14,6 +14,7 @@ import (
 
 	"google.golang.org/grpc/codes"
 
+	"github.com/cabrank/cabrank/internal/testkit"
 	"github.com/cabrank/cabrank/test/real/harness"
 )
 
@@ -80,9 +81,7 @@ func TestWorkerThatTurnsEverythingAwayIsSuspect(t *testing.T) {
 	load := harness.StartLoad(t, c.Addr, 6, harness.ShortWork)
 	load.WaitAnswered(t, "worker-1", 10)
 	bad := filepath.Join(folder, "worker-1")
-	if err := os.WriteFile(bad, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(bad, nil, 0o600))
 	c.Await("the suspicion", func(s *harness.OperatorStatus) bool { return s.Workers[0].State == "suspect" })
 	c.WantNote("suspect", "it ends connections with calls on them that it has not looked at")
 	for name, labels := range map[string][]string{
@@ -98,9 +97,7 @@ func TestWorkerThatTurnsEverythingAwayIsSuspect(t *testing.T) {
 		t.Errorf("no reason: %s", line)
 	}
 	load.WaitAnswered(t, "", 100)
-	if err := os.Remove(bad); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.Remove(bad))
 	c.Await("its return", func(s *harness.OperatorStatus) bool { return s.Workers[0].State == "ready" })
 	c.WaitLog(harness.Patience, "worker takes calls again")
 	load.WaitAnswered(t, "worker-1", 10)

@@ -140,9 +140,7 @@ type listless struct {
 func startListless(t *testing.T) *listless {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	l := &listless{Listener: listener, gone: make(chan struct{})}
 	server := grpc.NewServer()
 	grpc_health_v1.RegisterHealthServer(server, health.NewServer())

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/cabrank/cabrank/internal/testkit"
 	"github.com/cabrank/cabrank/lab/internal/caller"
 	"github.com/cabrank/cabrank/lab/internal/rig"
 	"github.com/cabrank/cabrank/lab/internal/scenario"
@@ -41,13 +42,9 @@ func TestGateway(t *testing.T) {
 			client, err := caller.NewGateway(caller.GatewayOptions{
 				Address: r.Target(), Path: "/fibonacci/random?iterations=100&output=false&fibo_start=500&fibo_end=500", Ready: "/fibonacci",
 			})
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			defer client.Close()
-			if err := client.Ready(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, client.Ready(t.Context()))
 			answer := client.Call(t.Context(), traffic.Call{})
 			want := 2
 			if kind == scenario.FrontNone {

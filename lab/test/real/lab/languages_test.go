@@ -32,9 +32,7 @@ func languages(t *testing.T, names []string) {
 	t.Helper()
 	t.Chdir(harness.Root(t))
 	s, err := scenario.Builtin("languages", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	for _, name := range names {
 		echoes(t, name, s.Arm(name).Workers.Command)
 	}

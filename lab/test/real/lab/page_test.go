@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/cabrank/cabrank/internal/testkit"
 	"github.com/cabrank/cabrank/lab/internal/lab"
 	"github.com/cabrank/cabrank/lab/test/made"
 	"github.com/cabrank/cabrank/test/real/harness"
@@ -45,25 +46,15 @@ func TestPagesInBrowser(t *testing.T) {
 	run, err := made.Save(dir, made.Options{
 		Arms: []string{"round-robin", "cabrank"}, Rates: []int{40, 80}, Rounds: 2, Seconds: 10, Effect: 0.8, Workers: 3, Pause: true,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	text := lab.RunReport(dir, run).HTML()
-	if err := os.WriteFile(filepath.Join(dir, lab.ReportFile), text, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(filepath.Join(dir, lab.ReportFile), text, 0o600))
 	comparison, err := lab.Compare(dir, dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := lab.OfComparison(comparison).Save(dir); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
+	testkit.Must(t, lab.OfComparison(comparison).Save(dir))
 	for name, title := range map[string]string{lab.ReportFile: "<h1>made-up: Figures that nobody measured</h1>", lab.CompareReportFile: "<h1>Two runs of made-up</h1>"} {
 		f, err := os.OpenFile(filepath.Join(dir, name), os.O_APPEND|os.O_WRONLY, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		if _, err := f.WriteString(measured); err != nil || f.Close() != nil {
 			t.Fatal(err)
 		}
@@ -79,9 +70,7 @@ func TestPagesInBrowser(t *testing.T) {
 // An error in a page would be seen.
 func TestBrowserTellsErrors(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "bad.html")
-	if err := os.WriteFile(path, []byte("<!doctype html><script>missing()</script>"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(path, []byte("<!doctype html><script>missing()</script>"), 0o600))
 	if _, console := open(t, path); !strings.Contains(console, "missing is not defined") {
 		t.Errorf("the console says %q", console)
 	}

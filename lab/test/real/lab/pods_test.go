@@ -38,13 +38,9 @@ func spreadWithin(t *testing.T, r *rig.Rig) map[string]int {
 	call := exec.Command(command[0], command[1:]...)
 	call.Stderr = os.Stderr
 	out, err := call.Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	who := map[string]int{}
-	if err := json.Unmarshal(out, &who); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, json.Unmarshal(out, &who))
 	return who
 }
 
@@ -83,9 +79,7 @@ func TestDNAT(t *testing.T) {
 func TestManyPods(t *testing.T) {
 	needPods(t)
 	pods, err := testbed.StartPods([]string{harness.LabBinary(t), rig.PodsCommand})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer pods.Close()
 	for _, n := range []int{1000, 0, 1, 1000} {
 		plan := testbed.PodPlan{Port: 8080}
@@ -108,9 +102,7 @@ func TestDNATElsewhere(t *testing.T) {
 	// A lab that cannot hold the network, as one that may not.
 	refuses := filepath.Join(t.TempDir(), "cabrank-lab")
 	script := "#!/bin/sh\ncase \"$1\" in pods) read line; echo '{\"id\":0,\"error\":\"not allowed\"}';; *) exec " + spec.Programs.Lab + " \"$@\";; esac\n"
-	if err := os.WriteFile(refuses, []byte(script), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(refuses, []byte(script), 0o700))
 	spec.Programs.Lab = refuses
 	r := start(t, spec)
 	notes := r.Notes()
@@ -125,12 +117,8 @@ func TestPodsTouchNoOtherNetwork(t *testing.T) {
 	holder := exec.Command(harness.LabBinary(t), rig.PodsCommand)
 	holder.Stdin = strings.NewReader(`{"id":0,"method":"Pods.Set","params":[{}]}` + "\n")
 	out, err := holder.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := holder.Start(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
+	testkit.Must(t, holder.Start())
 	line, _ := bufio.NewReader(out).ReadString('\n')
 	if err := holder.Wait(); err != nil || !strings.Contains(line, "this is not a network of its own: ") {
 		t.Errorf("%q, %v", line, err)

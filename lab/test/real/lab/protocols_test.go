@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cabrank/cabrank/internal/testkit"
 	"github.com/cabrank/cabrank/lab/internal/scenario"
 	"github.com/cabrank/cabrank/lab/internal/trial"
 	"github.com/cabrank/cabrank/test/real/harness"
@@ -21,9 +22,7 @@ func TestProtocols(t *testing.T) {
 	t.Chdir(harness.Root(t))
 	harness.Built(t, "examples/nestjs/dist/connect.js", "scripts/install-deps.sh workers")
 	s, err := scenario.Builtin("protocols", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	s.Loads = s.Loads[:1]
 	eachOnce(t, s)
 }
@@ -39,9 +38,7 @@ func eachOnce(t *testing.T, s *scenario.Scenario) {
 	done, err := trial.Run(t.Context(), trial.Options{
 		Scenario: s, Folder: folder, Version: "test", Agent: []string{both.Lab, "agent"}, Hire: trial.Hire, Start: trial.Rigs(both, s),
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if len(done.Blocks) != len(s.Arms) || len(done.LeftOut) > 0 {
 		t.Errorf("%d blocks of %d arms, left out: %v", len(done.Blocks), len(s.Arms), done.LeftOut)
 	}
@@ -61,9 +58,7 @@ func protocolsTable(t *testing.T) {
 	if err == nil {
 		err = os.WriteFile(filepath.Join(folder, "run.json"), run, 0o600)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	cmd := exec.CommandContext(t.Context(), "node", filepath.Join(harness.Root(t), "bench", "protocols.js"), folder, "TIME", "all", "5")
 	out, err := cmd.Output()
 	if code := cmd.ProcessState.ExitCode(); code != 1 {

@@ -97,9 +97,7 @@ func ourGroups(t *testing.T) (all []string) {
 	t.Helper()
 	for _, pattern := range []string{"/sys/fs/cgroup/cabrank-lab-*", "/sys/fs/cgroup/*/cabrank-lab-*"} {
 		found, err := filepath.Glob(pattern)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		for _, dir := range found {
 			if info, err := os.Stat(dir); err == nil && info.IsDir() {
 				all = append(all, dir)

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/cabrank/cabrank/internal/testkit"
 	"github.com/cabrank/cabrank/lab/internal/result"
 	"github.com/cabrank/cabrank/lab/internal/scenario"
 	"github.com/cabrank/cabrank/test/real/harness"
@@ -18,9 +19,7 @@ import (
 func shortRelay(t *testing.T) (file string) {
 	t.Helper()
 	text, err := scenario.Text("relay")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	short := string(text)
 	for pattern, by := range map[string]string{
 		`stages: .*`: "stages: 1s:10", `(?s)  - rate: 100\n.*?(  - rate: 20)`: "$1", `rate: 200`: "rate: 20", `arms: \[.*`: "",
@@ -30,9 +29,7 @@ func shortRelay(t *testing.T) (file string) {
 		short = regexp.MustCompile(pattern).ReplaceAllString(short, by)
 	}
 	file = filepath.Join(t.TempDir(), "relay.yml")
-	if err := os.WriteFile(file, []byte(short), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(file, []byte(short), 0o600))
 	return file
 }
 
@@ -44,9 +41,7 @@ func TestRelay(t *testing.T) {
 		t.Fatalf("exit code %d:\n%s%s", code, run.Log(), run.Output())
 	}
 	r, err := result.Read(folder)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if len(r.Arms) != 6 || len(r.Blocks) != 12 || len(r.LeftOut) != 0 {
 		t.Errorf("%d arms, %d blocks, left out: %q", len(r.Arms), len(r.Blocks), r.LeftOut)
 	}

@@ -44,9 +44,7 @@ func greeters(t testing.TB, n int, kind scenario.FrontKind) rig.Spec {
 func start(t testing.TB, spec rig.Spec) *rig.Rig {
 	t.Helper()
 	r, err := rig.Start(t.Context(), spec)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	t.Cleanup(func() {
 		used := r.Usage()
 		r.Close()
@@ -64,9 +62,7 @@ func dial(t testing.TB, r *rig.Rig) *grpc.ClientConn {
 	t.Helper()
 	conn, err := grpc.NewClient(r.Target(), grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithNoProxy(),
 		grpc.WithDefaultServiceConfig(`{"loadBalancingConfig": [{"round_robin": {}}]}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	t.Cleanup(func() { conn.Close() })
 	return conn
 }
@@ -77,9 +73,7 @@ func callOnce(t testing.TB, conn *grpc.ClientConn) string {
 	ctx, cancel := context.WithTimeout(t.Context(), harness.Patience)
 	defer cancel()
 	answer, err := demopb.NewGreeterClient(conn).SayHello(ctx, &demopb.HelloRequest{Name: "a"}, grpc.WaitForReady(true))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return answer.GetWorker()
 }
 
@@ -209,9 +203,7 @@ func TestStop(t *testing.T) {
 	if took := time.Since(began); took < still {
 		t.Errorf("an answer after %v", took)
 	}
-	if err := <-over; err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, <-over)
 }
 
 // A worker that was killed is there again when its time has come.
@@ -267,18 +259,12 @@ func TestKilledController(t *testing.T) {
 	controller := exec.Command(harness.OwnBinary(t), holdRole, harness.CabrankBinary(t), harness.LabBinary(t))
 	controller.Stderr = os.Stderr
 	out, err := controller.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := controller.Start(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
+	testkit.Must(t, controller.Start())
 	line, err := bufio.NewReader(out).ReadBytes('\n')
 	controller.Process.Signal(syscall.SIGKILL)
 	_ = controller.Wait()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	var used []result.Process
 	if err := json.Unmarshal(line, &used); err != nil || len(used) != 4 {
 		t.Fatalf("%v, %+v", err, used)
@@ -287,9 +273,7 @@ func TestKilledController(t *testing.T) {
 		return !slices.ContainsFunc(used, func(p result.Process) bool { return syscall.Kill(-p.PID, 0) == nil })
 	})
 	r, err := rig.Start(t.Context(), greeters(t, 1, scenario.FrontNone))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	r.Close()
 	for _, left := range append(ourGroups(t), ourFolders(t)...) {
 		if strings.Contains(left, fmt.Sprintf("-%d-", controller.Process.Pid)) || strings.HasPrefix(left, tmp) {
@@ -302,8 +286,6 @@ func TestKilledController(t *testing.T) {
 func ourFolders(t *testing.T) []string {
 	t.Helper()
 	found, err := filepath.Glob(filepath.Join(os.TempDir(), "cabrank-lab-*"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return found
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cabrank/cabrank/internal/testkit"
 	"github.com/cabrank/cabrank/lab/internal/result"
 	"github.com/cabrank/cabrank/lab/internal/scenario"
 	"github.com/cabrank/cabrank/test/real/harness"
@@ -52,9 +53,7 @@ func TestRun(t *testing.T) {
 		t.Fatalf("exit code %d:\n%s%s", code, run.Log(), run.Output())
 	}
 	r, err := result.Read(folder)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if len(r.Blocks) != 17 || r.Cut || r.Seed != 5 || len(r.LeftOut) != 1 || !strings.HasPrefix(r.LeftOut[0], "not here: ") {
 		t.Errorf("%d blocks, cut %v, seed %d, left out %q", len(r.Blocks), r.Cut, r.Seed, r.LeftOut)
 	}
@@ -75,9 +74,7 @@ func TestRun(t *testing.T) {
 func checkBlock(t *testing.T, folder string, b *result.Block) {
 	t.Helper()
 	record, err := result.ReadRecord(folder, b)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if b.Silent || record.Due < 40 || record.Calls.Answered.Count() < record.Due/2 || b.Figures["cpu_all"] <= 0 {
 		t.Errorf("%s at %s: %d of %d answered, %v", b.Arm, b.Load, record.Calls.Answered.Count(), record.Due, b.Figures)
 	}
@@ -182,9 +179,7 @@ func TestListAndShow(t *testing.T) {
 func TestRunKeepsOtherResults(t *testing.T) {
 	for _, name := range []string{"run.json", "report.html"} {
 		folder := t.TempDir()
-		if err := os.WriteFile(filepath.Join(folder, name), []byte("kept"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, os.WriteFile(filepath.Join(folder, name), []byte("kept"), 0o600))
 		run := startRun(t, write(t, tiny), "--out", folder)
 		if code := run.ExitCode(harness.Patience); code != 2 || !strings.Contains(run.Log(), "has the results of another run, "+name) {
 			t.Errorf("exit code %d: %s", code, run.Log())

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/cabrank/cabrank/internal/testkit"
 	"github.com/cabrank/cabrank/lab/internal/result"
 	"github.com/cabrank/cabrank/lab/internal/stats"
 	"github.com/cabrank/cabrank/test/real/harness"
@@ -36,9 +37,7 @@ func TestSameArms(t *testing.T) {
 			t.Fatalf("exit code %d:\n%s", code, run.Log())
 		}
 		r, err := result.Read(folder)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		// Blocks with marks count here: that others use the machine meets both arms.
 		pairs := make([]stats.Pair, r.Rounds)
 		for j := range r.Blocks {
@@ -50,9 +49,7 @@ func TestSameArms(t *testing.T) {
 			}
 		}
 		judged, err := stats.Judge(true, stats.Figure{Name: "p50", Pairs: pairs})
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		t.Logf("trial %d: %s", i+1, judged[0].Words())
 		if v := judged[0].Verdict; v == stats.Lower || v == stats.Higher {
 			wrong++

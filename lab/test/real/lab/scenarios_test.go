@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cabrank/cabrank/internal/testkit"
 	"github.com/cabrank/cabrank/lab/internal/report"
 	"github.com/cabrank/cabrank/lab/internal/result"
 	"github.com/cabrank/cabrank/lab/internal/scenario"
@@ -21,9 +22,7 @@ import (
 func shortly(t *testing.T, name string, arms, loads []string) (*result.Run, report.Document) {
 	t.Helper()
 	s, err := scenario.Builtin(name, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	s.Rounds, s.Primary, s.Secondary = 1, nil, nil
 	s.Arms = slices.DeleteFunc(s.Arms, func(a scenario.Arm) bool { return !slices.Contains(arms, a.Name) })
 	s.Loads = slices.DeleteFunc(s.Loads, func(l scenario.Load) bool { return !slices.Contains(loads, l.Name) })
@@ -43,9 +42,7 @@ func shortly(t *testing.T, name string, arms, loads []string) (*result.Run, repo
 	done, err := trial.Run(t.Context(), trial.Options{
 		Scenario: s, Folder: folder, Version: "test", Agent: []string{both.Lab, "agent"}, Hire: trial.Hire, Start: trial.Rigs(both, s),
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	for i := range done.Blocks {
 		b := &done.Blocks[i]
 		if b.Figures["rate"] == 0 || b.Figures["cpu_workers"] == 0 {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/cabrank/cabrank/internal/testkit"
 	"github.com/cabrank/cabrank/lab/internal/result"
 	"github.com/cabrank/cabrank/test/real/harness"
 )
@@ -34,25 +35,19 @@ primary: {figure: p50, load: load, base: cabrank, other: simulated, margin: 15%}
 func TestSimulatedBesideReal(t *testing.T) {
 	folder := t.TempDir()
 	path, out := filepath.Join(folder, "s.yml"), filepath.Join(folder, "out")
-	if err := os.WriteFile(path, []byte(simulatedBeside), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(path, []byte(simulatedBeside), 0o600))
 	p := harness.StartProcess(t, nil, harness.LabBinary(t), "run", path, "--out", out)
 	if code := p.ExitCode(harness.Patience); code != 0 {
 		t.Fatalf("exit code %d: %s", code, p.Log())
 	}
 	run, err := result.Read(result.File(out))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	p50, due := map[string]float64{}, map[string]int64{}
 	for i := range run.Blocks {
 		b := &run.Blocks[i]
 		p50[b.Arm] = b.Figures["p50"]
 		r, err := result.ReadRecord(out, b)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		due[b.Arm] = r.Due
 	}
 	if due["cabrank"] < 300 || due["cabrank"] != due["simulated"] {
@@ -69,9 +64,7 @@ func TestSimulatedBesideReal(t *testing.T) {
 func TestNotSimulated(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "s.yml")
 	text := strings.Replace(simulatedBeside, "front: simulated", "front: {kind: simulated, policy: best}", 1)
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(path, []byte(text), 0o600))
 	p := harness.StartProcess(t, nil, harness.LabBinary(t), "run", path, "--out", filepath.Join(filepath.Dir(path), "out"))
 	want := `arm "simulated": front.policy "best": want one of cabrank, least_request, p2c, round_robin, random`
 	if code := p.ExitCode(harness.Patience); code != 2 || !strings.Contains(p.Log(), want) {

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cabrank/cabrank/internal/testkit"
 	"github.com/cabrank/cabrank/lab/internal/result"
 	"github.com/cabrank/cabrank/lab/internal/scenario"
 	"github.com/cabrank/cabrank/test/real/harness"
@@ -19,18 +20,14 @@ import (
 func someStrategies(t *testing.T, arms ...string) (file string) {
 	t.Helper()
 	text, err := scenario.Text("strategies")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	whole := string(text)
 	short := strings.Replace(whole, "\nquick:\n", "\nquick:\n  loads: [50 requests]\n  arms: [\""+strings.Join(arms, `", "`)+"\"]\n", 1)
 	if short == whole {
 		t.Fatal("strategies.yml has no line quick:")
 	}
 	file = filepath.Join(t.TempDir(), "some.yml")
-	if err := os.WriteFile(file, []byte(short), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(file, []byte(short), 0o600))
 	return file
 }
 
@@ -63,9 +60,7 @@ func TestStrategies(t *testing.T) {
 		t.Errorf("no estimate before: %s", p.Log())
 	}
 	run, err := result.Read(out)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if !strings.HasPrefix(run.Text, "# ran with iterations=4\n") {
 		t.Errorf("the text begins with %.60q", run.Text)
 	}
@@ -94,9 +89,7 @@ func TestStrategies(t *testing.T) {
 // Without the packages it is told in a line what to install, and nothing is left.
 func TestStrategiesWithoutPackages(t *testing.T) {
 	bare := t.TempDir()
-	if err := os.WriteFile(filepath.Join(bare, "python3"), []byte("#!/bin/sh\nexit 1\n"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(filepath.Join(bare, "python3"), []byte("#!/bin/sh\nexit 1\n"), 0o700))
 	out := filepath.Join(t.TempDir(), "out")
 	p := runStrategies(t, bare, someStrategies(t, "dns, 1 thread", "cabrank, 1 thread"), out)
 	if code := p.ExitCode(harness.Patience); code != 2 {

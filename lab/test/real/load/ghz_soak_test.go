@@ -59,9 +59,7 @@ func medianByGhz(t *testing.T, address string) time.Duration {
 			Latency    time.Duration `json:"latency"`
 		} `json:"latencyDistribution"`
 	}
-	if err := json.Unmarshal(out, &report); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, json.Unmarshal(out, &report))
 	for _, at := range report.LatencyDistribution {
 		if at.Percentage == 50 {
 			return at.Latency
@@ -79,13 +77,9 @@ func medianByLab(t *testing.T, address string) time.Duration {
 		t.Fatalf("exit code %d:\n%s%s", code, load.Output(), load.Log())
 	}
 	text, err := os.ReadFile(filepath.Join(folder, lab.ResultFile))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	var r lab.Result
-	if err := json.Unmarshal(text, &r); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, json.Unmarshal(text, &r))
 	return r.Record.Calls.Answered.At(0.5)
 }
 

@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/cabrank/cabrank/internal/testkit"
 	"github.com/cabrank/cabrank/lab/internal/lab"
 	"github.com/cabrank/cabrank/test/real/harness"
 )
@@ -40,13 +41,9 @@ func TestLabLoad(t *testing.T) {
 		t.Fatalf("exit code %d:\n%s", code, load.Output())
 	}
 	text, err := os.ReadFile(filepath.Join(folder, lab.ResultFile))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	var r lab.Result
-	if err := json.Unmarshal(text, &r); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, json.Unmarshal(text, &r))
 	if n := r.Record.Calls.Answered.Count(); r.Schema != lab.ResultSchema || r.Record.Due < 100 || n != r.Record.Due {
 		t.Errorf("%s: %d of %d calls answered", r.Schema, n, r.Record.Due)
 	}

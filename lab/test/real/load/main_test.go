@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/cabrank/cabrank/internal/testkit"
 	"github.com/cabrank/cabrank/internal/testkit/redisd"
 	"github.com/cabrank/cabrank/test/oldjuggler"
 	"github.com/cabrank/cabrank/test/real/harness"
@@ -31,9 +32,7 @@ func startOld(t *testing.T) (url string) {
 	t.Helper()
 	redis := redisd.Start(t)
 	callee, err := oldjuggler.NewCallee(redis.Dial, 4, oldjuggler.TestFunctions())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	ended := make(chan error)
 	go func() { ended <- callee.Run() }()
 	t.Cleanup(func() {

@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/cabrank/cabrank/internal/testkit"
 	"github.com/cabrank/cabrank/lab/internal/lab"
 	"github.com/cabrank/cabrank/test/real/harness"
 )
@@ -23,12 +24,8 @@ func socketLoad(t *testing.T, code int, url string, args ...string) (r lab.Resul
 		t.Fatalf("exit code %d:\n%s%s", got, p.Output(), p.Log())
 	}
 	text, err := os.ReadFile(filepath.Join(folder, lab.ResultFile))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := json.Unmarshal(text, &r); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
+	testkit.Must(t, json.Unmarshal(text, &r))
 	counts = map[string]int64{}
 	for _, c := range r.Record.Counts {
 		counts[c.Name] = c.N

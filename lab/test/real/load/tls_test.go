@@ -23,6 +23,7 @@ import (
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/reflection"
 
+	"github.com/cabrank/cabrank/internal/testkit"
 	"github.com/cabrank/cabrank/test/real/harness"
 )
 
@@ -36,32 +37,22 @@ type certified struct {
 func certify(t *testing.T, name string) certified {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	template := &x509.Certificate{SerialNumber: big.NewInt(1), DNSNames: []string{name}, NotAfter: time.Now().Add(time.Hour)}
 	raw, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	secret, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	folder := t.TempDir()
 	c := certified{cert: filepath.Join(folder, "cert.pem"), key: filepath.Join(folder, "key.pem"), pool: x509.NewCertPool()}
 	for file, block := range map[string]*pem.Block{c.cert: {Type: "CERTIFICATE", Bytes: raw}, c.key: {Type: "PRIVATE KEY", Bytes: secret}} {
-		if err := os.WriteFile(file, pem.EncodeToMemory(block), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, os.WriteFile(file, pem.EncodeToMemory(block), 0o600))
 	}
 	if c.pair, err = tls.LoadX509KeyPair(c.cert, c.key); err != nil {
 		t.Fatal(err)
 	}
 	parsed, err := x509.ParseCertificate(raw)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	c.pool.AddCert(parsed)
 	return c
 }
@@ -70,9 +61,7 @@ func certify(t *testing.T, name string) certified {
 func serveTLS(t *testing.T, config *tls.Config) (address string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	server := grpc.NewServer(grpc.Creds(credentials.NewTLS(config)))
 	healthpb.RegisterHealthServer(server, health.NewServer())
 	reflection.Register(server)
@@ -118,9 +107,7 @@ func TestLabLoadTLSFaults(t *testing.T) {
 	plain := startDemo(t)
 	proto := filepath.Join(t.TempDir(), "health.proto")
 	text := `syntax = "proto3"; package grpc.health.v1; message M {} service Health { rpc Check(M) returns (M); }`
-	if err := os.WriteFile(proto, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(proto, []byte(text), 0o600))
 	for _, test := range []struct {
 		name, address string
 		flags         []string
