@@ -49,7 +49,7 @@ var layers = map[string]layer{
 	"cmd/cabrank": {
 		inside: []string{
 			"callee", "client", "internal/admin", "internal/broker", "internal/cli", "internal/config", "internal/demo", "internal/doctor",
-			"internal/handover", "internal/page", "internal/service", "internal/worker",
+			"internal/handover", "internal/page", "internal/process", "internal/service",
 		},
 		outside: anything,
 	},
@@ -180,7 +180,8 @@ var layers = map[string]layer{
 	"internal/sink": {notStd: []string{"net", "os", "syscall"}, documented: true},
 
 	// Around it. worker and rank do not know each other: service joins them.
-	"internal/worker":   {inside: []string{"internal/health", "internal/health/check", "internal/cgroup", "internal/sink"}, outside: anything},
+	"internal/worker":   {inside: []string{"internal/health", "internal/health/check", "internal/cgroup", "internal/process", "internal/sink"}, outside: anything},
+	"internal/process":  {inside: []string{"internal/cgroup"}, outside: []string{"golang.org/x/sys"}, documented: true},
 	"internal/discover": {inside: []string{"internal/health", "internal/health/check"}, outside: anything},
 	// The judge of endpoints, for relay, worker and discover, and who asks them how they are.
 	"internal/health":       {notStd: []string{"net", "os", "syscall"}, pure: true, documented: true},
@@ -221,7 +222,7 @@ var layers = map[string]layer{
 	// The lab measures from outside: it starts cabrank as anybody does. Only its
 	// simulations drive a rank (TestLabStaysOutside).
 	"lab/internal/lab":    {inside: []string{"client", "lab/internal/..."}, outside: anything},
-	"lab/cmd/cabrank-lab": {inside: []string{"examples/...", "internal/cli", "internal/worker", "lab/internal/..."}, outside: anything},
+	"lab/cmd/cabrank-lab": {inside: []string{"examples/...", "internal/cli", "internal/process", "lab/internal/..."}, outside: anything},
 	// What it is made of, from the bottom: time, frames, processes, a worker.
 	"internal/testkit/alarm": {outside: []string{"golang.org/x/sys"}, notStd: []string{"net", "os/exec"}, documented: true},
 	"lab/internal/rawh2": {

@@ -10,15 +10,15 @@ import (
 	"context"
 	"os"
 
+	"github.com/cabrank/cabrank/internal/process"
 	"github.com/cabrank/cabrank/internal/service"
-	"github.com/cabrank/cabrank/internal/worker"
 )
 
 func main() {
 	// The keeper outlives everything else here and shares nothing with it (R18),
 	// so it is told apart before anything is set up.
 	if len(os.Args) == 2 && os.Args[1] == "keeper" {
-		os.Exit(worker.RunKeeper(os.Stdin, os.Stdout))
+		os.Exit(process.RunKeeper(os.Stdin, os.Stdout))
 	}
 	ctx := context.Background()
 	if serves(os.Args[1:]) {

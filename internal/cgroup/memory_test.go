@@ -135,6 +135,14 @@ func TestReadProcesses(t *testing.T) {
 	if len(got) != 1 || len(got[10].PIDs) != 2 || got[10].CPU != 180*tick {
 		t.Errorf("got %v, want two processes of group 10 with 1.8 s", got)
 	}
+	if got, known := ReadStat(root, 10); got != (Stat{'S', 10, 120 * tick, 10 * tick}) || !known {
+		t.Errorf("got %+v, %v of the first", got, known)
+	}
+	for _, bad := range []string{stat("a", "T", "x", "1 2 3 4"), stat("a", "T", "7", "x 2 3 4"), stat("a", "T", "7", "1 2 3 x"), "42", "42 (a) T"} {
+		if got, known := ReadStat(tree("proc/1/stat", bad), 1); known {
+			t.Errorf("%q: got %+v", bad, got)
+		}
+	}
 	if none := ReadProcesses(tree(), []int{10}); len(none) != 0 {
 		t.Errorf("without /proc got %v", none)
 	}

@@ -31,17 +31,11 @@ func ReadProcesses(root fs.FS, groups []int) map[int]Processes {
 	for _, group := range groups {
 		found[group] = Processes{}
 	}
-	entries, _ := fs.ReadDir(root, "proc") // not there: nothing is known
-	for _, entry := range entries {
-		pid, err := strconv.Atoi(entry.Name())
-		if err != nil {
-			continue
+	EachProcess(root, func(pid int, p Stat) {
+		if members, wanted := found[p.Group]; wanted && !p.Dead() {
+			found[p.Group] = Processes{PIDs: append(members.PIDs, pid), CPU: members.CPU + p.CPU + p.Waited}
 		}
-		group, cpu, alive := parseStat(readText(root, "proc/"+entry.Name()+"/stat"))
-		if members, wanted := found[group]; wanted && alive {
-			found[group] = Processes{PIDs: append(members.PIDs, pid), CPU: members.CPU + cpu}
-		}
-	}
+	})
 	for group, members := range found {
 		if len(members.PIDs) == 0 {
 			delete(found, group)
@@ -50,26 +44,51 @@ func ReadProcesses(root fs.FS, groups []int) map[int]Processes {
 	return found
 }
 
-// parseStat reads /proc/PID/stat: "PID (name) state ppid group ...", of which
-// fields 14 to 17 are CPU times. The name may hold spaces and parentheses, so
-// fields are counted from the last one. A zombie is not alive.
-func parseStat(text string) (group int, cpu time.Duration, alive bool) {
+// EachProcess calls each for every process of the machine, zombies included.
+func EachProcess(root fs.FS, each func(pid int, s Stat)) {
+	entries, _ := fs.ReadDir(root, "proc") // not there: nothing is known
+	for _, entry := range entries {
+		pid, err := strconv.Atoi(entry.Name())
+		if err != nil {
+			continue
+		}
+		if s, known := ReadStat(root, pid); known {
+			each(pid, s)
+		}
+	}
+}
+
+// Stat is what /proc/PID/stat tells of a process.
+type Stat struct {
+	State  byte // R, S, D, T, Z, X …
+	Group  int
+	CPU    time.Duration // of all its threads
+	Waited time.Duration // CPU of its children that it has waited for
+}
+
+// Dead reports whether the process only waits to be reaped.
+func (s Stat) Dead() bool { return s.State == 'Z' || s.State == 'X' }
+
+// ReadStat reads /proc/PID/stat: "PID (name) state ppid group ...", of which fields 14 to
+// 17 are CPU times (proc(5)). The name may hold spaces and parentheses, so fields are
+// counted from the last one.
+func ReadStat(root fs.FS, pid int) (s Stat, known bool) {
+	text := readText(root, "proc/"+strconv.Itoa(pid)+"/stat")
 	fields := strings.Fields(text[strings.LastIndexByte(text, ')')+1:])
-	if len(fields) < 15 || fields[0] == "Z" || fields[0] == "X" {
-		return 0, 0, false
+	if len(fields) < 15 {
+		return Stat{}, false
 	}
 	group, err := strconv.Atoi(fields[2])
-	if err != nil {
-		return 0, 0, false
-	}
-	for _, field := range fields[11:15] { // utime, stime, cutime, cstime
-		ticks, known := parseBytes(field)
-		if !known {
-			return 0, 0, false
+	s = Stat{State: fields[0][0], Group: group}
+	for i, field := range fields[11:15] { // utime, stime, cutime, cstime
+		ticks, isNumber := parseBytes(field)
+		if !isNumber || err != nil {
+			return Stat{}, false
 		}
-		cpu += time.Duration(min(ticks, maxTicks)) * tick
+		of := []*time.Duration{&s.CPU, &s.Waited}[i/2]
+		*of += time.Duration(min(ticks, maxTicks)) * tick
 	}
-	return group, cpu, true
+	return s, true
 }
 
 // maxTicks keeps sums of CPU times far from overflow: 30 years.

@@ -5,7 +5,7 @@
 //
 // Start from Supervisor (New, Start, Stop; Roll, Replace, Scale) and Status. The
 // foreman decides which places have a worker; a pure function, plan.next, says what it
-// may do next. RunKeeper is the body of the hidden subcommand "cabrank keeper".
+// may do next.
 //
 // By default:
 //
@@ -33,11 +33,8 @@
 //	Stop                                   Options.StopTimeout + 7 s
 //	after kill -9 of cabrank               2 s, then KILL
 //
-// On Linux the process becomes a subreaper, and one goroutine reaps every child
-// that this package did not start. So while a Supervisor runs, nothing else in
-// the process may start children, and a second Supervisor is not allowed. Other
-// systems have neither subreaper, nor parent-death signal, nor the checks that
-// read /proc (which process listens, whether a process is stopped): there only the
-// keeper ends orphans. Linux without /proc has no such checks either, and the log says
-// so; the rest of a group then gets no time to end after its leader.
+// While a Supervisor runs nothing else in this program may start children, and a second
+// Supervisor is not allowed (package process). Where /proc is missing nobody sees which
+// process listens and whether one is stopped, and the log says so; the rest of a group
+// then gets no time to end after its leader.
 package worker

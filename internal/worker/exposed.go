@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/cabrank/cabrank/internal/process"
 )
 
 // sharedEvery is how often warnIfShared looks while a worker is not ready yet: once for
@@ -15,12 +17,12 @@ const sharedEvery = 500 * time.Millisecond
 // warnIfExposed warns once that a worker listens on more than the loopback address that
 // it was given. The worker serves all the same: in a container that may be intended, and
 // many servers cannot do otherwise.
-func (w *worker) warnIfExposed(l *process) {
+func (w *worker) warnIfExposed(l *child) {
 	given, err := netip.ParseAddrPort(l.endpoint.address)
 	if l.endpoint.network != "tcp" || err != nil {
 		return
 	}
-	for _, on := range listensOn(l.group) {
+	for _, on := range l.group.ListensOn() {
 		own, err := netip.ParseAddrPort(on)
 		if err != nil || own.Port() != given.Port() || own.Addr().Unmap().IsLoopback() {
 			continue
@@ -42,14 +44,15 @@ func (s *Supervisor) warnIfShared(now time.Time) {
 	if age-last < int64(sharedEvery) || !s.sharedLook.CompareAndSwap(last, age) {
 		return
 	}
-	var groups []int
-	names := make(map[int]string)
+	var groups []process.Group
+	names := make(map[process.Group]string)
 	for _, w := range s.allWorkers() {
 		if status := w.board.read(); status.PID != 0 {
-			groups, names[status.PID] = append(groups, status.PID), status.Name
+			group := process.Group(status.PID)
+			groups, names[group] = append(groups, group), status.Name
 		}
 	}
-	address, sharers, mark := sharedAddress(groups, s.sharedMark.Load())
+	address, sharers, mark := process.SharedAddress(groups, s.sharedMark.Load())
 	s.sharedMark.Store(mark)
 	if len(sharers) == 0 {
 		return

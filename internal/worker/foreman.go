@@ -3,6 +3,8 @@ package worker
 import (
 	"fmt"
 	"time"
+
+	"github.com/cabrank/cabrank/internal/process"
 )
 
 // foremanTick is how often the foreman looks around without an event: recycling by age
@@ -91,9 +93,9 @@ func (f *foreman) run() {
 		case <-tick.C:
 		case <-freeze:
 			freeze, f.frozen = nil, true
-			f.giveUp(errStopping)
+			f.giveUp(process.ErrStopping)
 		case <-f.s.stopping:
-			f.giveUp(errStopping)
+			f.giveUp(process.ErrStopping)
 			f.answer()
 			return
 		}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/cabrank/cabrank/internal/health"
 	"github.com/cabrank/cabrank/internal/health/check"
+	"github.com/cabrank/cabrank/internal/process"
 )
 
 const (
@@ -24,9 +25,6 @@ const (
 	// refuse a waiting call (R1).
 	settleFor = 10 * time.Millisecond
 )
-
-// errStranger means that a process outside the worker's group listens on its address.
-var errStranger = errors.New("a process outside the worker's group listens on its address")
 
 // finding is the result of one look at a worker.
 type finding struct {
@@ -51,7 +49,7 @@ const (
 // prober asks one process of a worker for its health. run is its only goroutine; it ends
 // with its context.
 type prober struct {
-	group    int
+	group    process.Group
 	endpoint endpoint
 	timeout  time.Duration
 	warmUp   WarmUp
@@ -65,7 +63,7 @@ type prober struct {
 }
 
 // newProber makes the prober of a process. The error is an address that is not valid.
-func (w *worker) newProber(l *process) (*prober, error) {
+func (w *worker) newProber(l *child) (*prober, error) {
 	o, begun := w.s.settings(), w.occupancy.version.options
 	asker, err := check.Open(check.Options{
 		Network: l.endpoint.network, Address: l.endpoint.address,
@@ -128,11 +126,11 @@ func (p *prober) look(ctx context.Context) finding {
 	}
 	// Only the answer to the connect mattered.
 	_ = conn.Close()
-	owners, err := listenerOwners(p.group, p.endpoint.network, p.endpoint.address)
-	blind := errors.Is(err, errBlind)
+	owners, err := p.group.Listeners(p.endpoint.network, p.endpoint.address)
+	blind := errors.Is(err, process.ErrBlind)
 	if err != nil && !blind {
 		f := failed(err.Error())
-		f.taken = errors.Is(err, errStranger)
+		f.taken = errors.Is(err, process.ErrStranger)
 		return f
 	}
 	if p.absent {
@@ -144,7 +142,7 @@ func (p *prober) look(ctx context.Context) finding {
 }
 
 // ask orders the health question if it is due and none is under way.
-func (w *worker) ask(l *process, now time.Time) {
+func (w *worker) ask(l *child, now time.Time) {
 	if !l.asking && !l.waiting && !l.stopped && l.prober.asker.Due(l.last, l.judge.IsUrgent()) {
 		l.asking, l.asked = true, now
 		l.prober.orders <- askIt // the prober waits for an order

@@ -11,6 +11,7 @@ import (
 
 	"github.com/cabrank/cabrank/internal/health"
 	"github.com/cabrank/cabrank/internal/health/check"
+	"github.com/cabrank/cabrank/internal/process"
 	"github.com/cabrank/cabrank/internal/testkit"
 	"golang.org/x/sys/unix"
 	"google.golang.org/grpc"
@@ -47,7 +48,7 @@ func probe(t *testing.T) (p *patient, serve func()) {
 	testkit.Must(t, err)
 	p = &patient{health: grpchealth.NewServer(), findings: make(chan finding)}
 	p.prober = &prober{
-		group: unix.Getpgrp(), endpoint: endpoint{network: "unix", address: path}, timeout: 2 * time.Second,
+		group: process.Group(unix.Getpgrp()), endpoint: endpoint{network: "unix", address: path}, timeout: 2 * time.Second,
 		asker: asker, orders: make(chan order, 1), findings: p.findings,
 	}
 	server := grpc.NewServer()
@@ -124,7 +125,7 @@ func TestProberDoesAsItIsTold(t *testing.T) {
 	for f.Said != health.Serving {
 		f = p.next(t)
 	}
-	w, l := new(worker), &process{prober: p.prober, stopped: true}
+	w, l := new(worker), &child{prober: p.prober, stopped: true}
 	now := time.Now()
 	w.ask(l, now)
 	if l.asking {

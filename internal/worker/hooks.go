@@ -4,12 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"os/exec"
 	"slices"
 	"strconv"
 	"sync"
 	"time"
+
+	"github.com/cabrank/cabrank/internal/process"
 )
 
 // The names of the hooks, as in the configuration and in CABRANK_HOOK.
@@ -60,10 +61,8 @@ func IsHook(err error) bool {
 
 // hookRunner runs hooks. They are made and reaped like workers (R18).
 type hookRunner struct {
-	spawner *spawner
-	reaper  *reaper
-	leash   *leash
-	running sync.WaitGroup // every hook and the reader of its output
+	children *process.Children
+	running  sync.WaitGroup // every hook and the reader of its output
 }
 
 // hookCall is a hook to run.
@@ -97,7 +96,7 @@ func hookEnviron(worker []string, name string, pid int) []string {
 // its limit and 3 s.
 func (h *hookRunner) start(call hookCall) *hookRun {
 	ctx, cancel := context.WithCancelCause(context.Background())
-	run := &hookRun{ended: make(chan struct{}), cancel: func() { cancel(errStopping) }}
+	run := &hookRun{ended: make(chan struct{}), cancel: func() { cancel(process.ErrStopping) }}
 	h.running.Go(func() {
 		defer close(run.ended)
 		defer cancel(nil)
@@ -113,13 +112,13 @@ func (h *hookRunner) run(ctx context.Context, call hookCall) (made bool, err err
 	late := fmt.Errorf("not over after %v, killed", call.limit)
 	ctx, cancel := context.WithTimeoutCause(ctx, call.limit, late)
 	defer cancel()
-	pipe, end, err := os.Pipe()
+	pipe, end, err := process.Pipe()
 	if err != nil {
 		return false, err
 	}
 	cmd := exec.Command(call.command[0], call.command[1:]...)
 	cmd.Env, cmd.Stdout, cmd.Stderr = call.environ, end, end
-	err = h.spawner.errand(ctx, cmd, call.late)
+	err = h.children.Start(ctx, cmd, call.late)
 	// An exec that hangs may still need the pipe.
 	if err == nil || ctx.Err() == nil {
 		_ = end.Close()
@@ -128,20 +127,20 @@ func (h *hookRunner) run(ctx context.Context, call hookCall) (made bool, err err
 		_ = pipe.Close()
 		return false, err
 	}
-	h.running.Go(func() { pump(pipe, call.line) })
+	h.running.Go(func() { process.Lines(pipe, call.line) })
 	err = h.watch(ctx, cmd)
-	// A pump that has finished has closed its pipe, which then needs no deadline.
+	// A reader that has finished has closed its pipe, which then needs no deadline.
 	_ = pipe.SetReadDeadline(time.Now().Add(drainLimit))
 	return true, err
 }
 
 // watch follows a hook's process until nothing of its group is left.
 func (h *hookRunner) watch(ctx context.Context, cmd *exec.Cmd) error {
-	group := cmd.Process.Pid
-	h.leash.add(group)
+	group := process.Group(cmd.Process.Pid)
+	h.children.Keep(group)
 	exited := make(chan struct{})
 	go func() {
-		h.reaper.await(cmd)
+		h.children.Await(cmd)
 		close(exited)
 	}()
 	var cut error
@@ -149,15 +148,15 @@ func (h *hookRunner) watch(ctx context.Context, cmd *exec.Cmd) error {
 	case <-exited:
 	case <-ctx.Done():
 		cut = context.Cause(ctx)
-		kill(group)
+		group.Kill()
 		select {
 		case <-exited:
-		case <-time.After(killLimit):
+		case <-time.After(process.KillLimit):
 			// The keeper keeps it; waiting would not help.
 			return fmt.Errorf("%w, but does not die of KILL", cut)
 		}
 	}
-	state := cleanUpGroup(cmd, h.reaper, h.leash)
+	state := h.children.CleanUp(cmd)
 	switch {
 	case cut != nil:
 		return cut
@@ -184,7 +183,7 @@ func (w *worker) hook(name string, at endpoint, environ []string, pid int) *hook
 	})
 }
 
-// hookBeforeStart runs the hook and returns how it failed; errStopping if Stop or
+// hookBeforeStart runs the hook and returns how it failed; process.ErrStopping if Stop or
 // the end of the occupancy came first.
 func (w *worker) hookBeforeStart(at endpoint, environ []string) error {
 	run := w.hook(beforeStart, at, environ, 0)
@@ -192,15 +191,15 @@ func (w *worker) hookBeforeStart(at endpoint, environ []string) error {
 		return nil
 	}
 	if w.awaitHook(run, w.s.stopping, w.occupancy.leave) {
-		return errStopping
+		return process.ErrStopping
 	}
 	return run.err
 }
 
 // hookAfterReady starts the hook of a process that has become ready for the
 // first time. abandon ends it.
-func (w *worker) hookAfterReady(l *process) {
-	l.hook = w.hook(afterReady, l.endpoint, l.environ, l.group)
+func (w *worker) hookAfterReady(l *child) {
+	l.hook = w.hook(afterReady, l.endpoint, l.environ, int(l.group))
 	if run := l.hook; run != nil {
 		w.s.helpers.Go(func() {
 			<-run.ended
@@ -211,11 +210,11 @@ func (w *worker) hookAfterReady(l *process) {
 
 // hookBeforeStop runs the hook of a process that is about to get TERM, if the process
 // has been ready and lives.
-func (w *worker) hookBeforeStop(l *process) {
+func (w *worker) hookBeforeStop(l *child) {
 	if l.readyAt.IsZero() || l.gone() {
 		return
 	}
-	run := w.hook(beforeStop, l.endpoint, l.environ, l.group)
+	run := w.hook(beforeStop, l.endpoint, l.environ, int(l.group))
 	if run == nil {
 		return
 	}
@@ -225,7 +224,7 @@ func (w *worker) hookBeforeStop(l *process) {
 
 // logHook logs the failure of a hook, unless the supervisor ended it.
 func (w *worker) logHook(run *hookRun) {
-	if run.err != nil && !errors.Is(run.err, errStopping) {
+	if run.err != nil && !errors.Is(run.err, process.ErrStopping) {
 		w.log.Warn("hook failed", "error", run.err)
 	}
 }

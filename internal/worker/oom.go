@@ -75,7 +75,7 @@ func wasKilled(state *os.ProcessState) bool {
 }
 
 // ended returns how a process has ended, after its cleanup.
-func (w *worker) ended(l *process, state *os.ProcessState) ending {
+func (w *worker) ended(l *child, state *os.ProcessState) ending {
 	end := ending{cause: l.cause(state), how: l.how(state)}
 	if l.killed || !wasKilled(state) {
 		return end

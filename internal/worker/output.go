@@ -3,7 +3,6 @@ package worker
 import (
 	"bytes"
 	"encoding/json"
-	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -15,17 +14,13 @@ import (
 	"github.com/cabrank/cabrank/internal/sink"
 )
 
-// maxLine is the length at which a line is split. Longer ones are stack dumps or binary
-// data; log collectors cut at such lengths themselves.
-const maxLine = 64 << 10
-
 // quietAfter is the time since its readiness at which a worker is checked for output.
 // Most workers have written by then that they are up.
 const quietAfter = 10 * time.Second
 
 // hintIfQuiet logs once why the output of a worker that has written nothing may be held
 // back. Linux only: other systems do not tell which program a process runs.
-func (w *worker) hintIfQuiet(l *process, now time.Time) {
+func (w *worker) hintIfQuiet(l *child, now time.Time) {
 	if l.served(now) < quietAfter || l.wrote.Swap(true) {
 		return
 	}
@@ -180,69 +175,4 @@ func wrap(by speaker, text []byte, now time.Time) []byte {
 		return text
 	}
 	return wrapped
-}
-
-// splitter cuts a stream into lines.
-type splitter struct {
-	partial []byte // the beginning of a line, less than maxLine
-	line    func([]byte)
-}
-
-// write takes the next part of the stream.
-func (s *splitter) write(part []byte) {
-	for len(part) > 0 {
-		end := bytes.IndexByte(part, '\n')
-		whole := end >= 0
-		if !whole {
-			end = len(part)
-		}
-		if room := maxLine - len(s.partial); end > room {
-			s.partial = append(s.partial, part[:room]...)
-			part = part[room:]
-			s.emit()
-			continue
-		}
-		s.partial = append(s.partial, part[:end]...)
-		if !whole {
-			return
-		}
-		part = part[end+1:]
-		s.partial = bytes.TrimSuffix(s.partial, []byte{'\r'})
-		s.emit()
-	}
-}
-
-// flush ends a line that has no end.
-func (s *splitter) flush() {
-	if len(s.partial) > 0 {
-		s.emit()
-	}
-}
-
-func (s *splitter) emit() {
-	s.line(s.partial)
-	s.partial = s.partial[:0]
-}
-
-// deadlineReader is the part of *os.File that a pump needs.
-type deadlineReader interface {
-	io.ReadCloser
-	SetReadDeadline(time.Time) error
-}
-
-// pump reads one pipe to its end, or until its deadline, and passes its lines on.
-// It never waits for anything but the pipe, so a worker never waits for it.
-func pump(pipe deadlineReader, line func([]byte)) {
-	lines := splitter{line: line}
-	buffer := make([]byte, 32<<10)
-	for {
-		n, err := pipe.Read(buffer)
-		lines.write(buffer[:n])
-		if err != nil {
-			break
-		}
-	}
-	lines.flush()
-	// Reading is over; a process that still has the other end open gets SIGPIPE.
-	_ = pipe.Close()
 }

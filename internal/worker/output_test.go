@@ -1,46 +1,9 @@
 package worker
 
 import (
-	"bytes"
-	"io"
-	"net"
-	"slices"
-	"strings"
 	"testing"
 	"time"
-
-	"github.com/cabrank/cabrank/internal/sink"
-	"github.com/cabrank/cabrank/internal/testkit"
 )
-
-// Lines come out the same however the stream is cut into reads.
-func TestSplitterCutsLines(t *testing.T) {
-	long := strings.Repeat("x", maxLine)
-	for _, test := range []struct {
-		stream string
-		want   []string
-	}{
-		{"a\nb\n", []string{"a", "b"}},
-		{"a\r\n\r\nb", []string{"a", "", "b"}},
-		{"no end", []string{"no end"}},
-		{"", nil},
-		{long + "\n", []string{long}},
-		{long + "y\nz\n", []string{long, "y", "z"}},
-		{long + long + "y", []string{long, long, "y"}},
-	} {
-		for _, step := range []int{1, 7, 1 << 20} {
-			var got []string
-			s := splitter{line: func(text []byte) { got = append(got, string(text)) }}
-			for part := range slices.Chunk([]byte(test.stream), step) {
-				s.write(part)
-			}
-			s.flush()
-			if !slices.Equal(got, test.want) {
-				t.Errorf("%.10q in steps of %d: got %d lines, want %d", test.stream, step, len(got), len(test.want))
-			}
-		}
-	}
-}
 
 func TestOutputFormats(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 6000, time.UTC)
@@ -85,29 +48,5 @@ func TestUnbuffering(t *testing.T) {
 		if got := unbuffering(program); got != want {
 			t.Errorf("%q: got %q, want %q", program, got, want)
 		}
-	}
-}
-
-// A pipe that somebody holds open is read until its deadline, and what came
-// before it counts, half a line too.
-func TestPumpEndsAtItsDeadline(t *testing.T) {
-	ours, theirs := net.Pipe()
-	defer theirs.Close()
-	var got bytes.Buffer
-	s := sink.New(&got)
-	s.Open()
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		pump(ours, newSource(s, Output{}, "worker-1").stream(""))
-	}()
-	if _, err := io.WriteString(theirs, "one\ntw"); err != nil {
-		t.Fatal(err)
-	}
-	testkit.Must(t, ours.SetReadDeadline(time.Now()))
-	<-done
-	s.Close()
-	if want := "worker-1 | one\nworker-1 | tw\n"; got.String() != want {
-		t.Errorf("got %q, want %q", got.String(), want)
 	}
 }

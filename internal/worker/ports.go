@@ -31,7 +31,7 @@ func (p *ports) close()      {}
 // claim gives the worker its own index if both ports of it are free, else leaves it
 // at the current one, else moves it to the first free spare: so a scraper that knows the
 // port of a metrics page finds the page again as soon as possible. The check comes before
-// every exec, so a worker is never started on a port that is taken; listenerOwners finds a
+// every exec, so a worker is never started on a port that is taken; Group.Listeners finds a
 // process that takes the port between the check and the worker's bind.
 func (p *ports) claim(number, current int) (endpoint, error) {
 	p.mu.Lock()

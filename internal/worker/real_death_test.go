@@ -20,6 +20,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/cabrank/cabrank/internal/process"
 	"github.com/cabrank/cabrank/internal/testkit"
 )
 
@@ -219,26 +220,6 @@ func zombies() int {
 	return count
 }
 
-// An exec that succeeds after everybody has given up on it leaves no process.
-func TestAbandonedExecIsEnded(t *testing.T) {
-	r := newReaper()
-	if err := r.open(); err != nil {
-		t.Log(err)
-	}
-	s := newSpawner(r, 1, nil)
-	s.open()
-	request := s.spawn(exec.Command("sleep", "1000"))
-	close(request.abandoned)
-	s.close()
-	r.close()
-	if pid, err := unix.Wait4(-1, nil, unix.WNOHANG, nil); !errors.Is(err, unix.ECHILD) {
-		t.Errorf("child %d is left (%v)", pid, err)
-	}
-	if len(r.ours) > 0 {
-		t.Errorf("children %v are still registered", r.ours)
-	}
-}
-
 // Stop ends whatever a worker does, and leaves nothing. A worker that is not deaf to
 // TERM does not cost the time until KILL, which is a minute here.
 func TestStopNeverHangs(t *testing.T) {
@@ -320,7 +301,7 @@ func TestStopAtRandomMoments(t *testing.T) {
 		go func() { started <- h.Start(context.Background()) }()
 		testkit.Eventually(t, patience, "the moment", func() bool { return time.Since(began) >= moment })
 		h.Stop(context.Background())
-		if err := <-started; err != nil && !errors.Is(err, errStopping) && !strings.Contains(err.Error(), "Start after") {
+		if err := <-started; err != nil && !errors.Is(err, process.ErrStopping) && !strings.Contains(err.Error(), "Start after") {
 			t.Errorf("moment %d (%v): %v", i, moment, err)
 		}
 		h.checkNothingLeft()

@@ -18,6 +18,7 @@ import (
 	"google.golang.org/grpc/health"
 	"google.golang.org/grpc/health/grpc_health_v1"
 
+	"github.com/cabrank/cabrank/internal/process"
 	"github.com/cabrank/cabrank/internal/testkit"
 )
 
@@ -139,7 +140,7 @@ func TestStoppedProcessIsOut(t *testing.T) {
 func (h *house) serverPID() int {
 	h.t.Helper()
 	status := h.first()
-	owners, err := listenerOwners(status.PID, status.Network, status.Address)
+	owners, err := process.Group(status.PID).Listeners(status.Network, status.Address)
 	if err != nil || len(owners) != 1 {
 		h.t.Fatalf("owners of the listener: %v, %v", owners, err)
 	}
@@ -160,7 +161,7 @@ func TestWorkerComesBack(t *testing.T) {
 				old := h.first().PID
 				h.signal(unix.SIGKILL)
 				h.waitProcess(old)
-				if alive := groupMembers(old); len(alive) > 0 {
+				if alive := process.Group(old).Members(); len(alive) > 0 {
 					t.Errorf("processes %v of the old group are left", alive)
 				}
 			}
@@ -270,7 +271,7 @@ func TestTakenPortMovesToSpare(t *testing.T) {
 	}
 	// The next process is at home again.
 	taken.Close()
-	kill(h.first().PID)
+	process.Group(h.first().PID).Kill()
 	want := "127.0.0.1:" + strconv.Itoa(start)
 	h.eventually("worker-1 at its own port", func() bool { return h.first().State == Ready && h.rank.seen().up["worker-1"] == want })
 	if count := strings.Count(h.logs.String(), "port is free again"); count != 1 {

@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/cabrank/cabrank/internal/process"
 	"github.com/cabrank/cabrank/internal/testkit"
 )
 
@@ -232,10 +233,10 @@ func TestFreeze(t *testing.T) {
 	h.waitState(Draining)
 	h.Freeze()
 	h.Freeze()
-	if err := <-rolled; !errors.Is(err, errStopping) {
+	if err := <-rolled; !errors.Is(err, process.ErrStopping) {
 		t.Errorf("the roll ended with %v", err)
 	}
-	if err := h.Replace(t.Context(), "worker-2", false, nil); !errors.Is(err, errStopping) {
+	if err := h.Replace(t.Context(), "worker-2", false, nil); !errors.Is(err, process.ErrStopping) {
 		t.Errorf("a worker is replaced: %v", err)
 	}
 	if got := h.rank.ready(); got != 3 {

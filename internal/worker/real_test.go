@@ -30,6 +30,7 @@ import (
 	"google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/status"
 
+	"github.com/cabrank/cabrank/internal/process"
 	"github.com/cabrank/cabrank/internal/testkit"
 )
 
@@ -50,7 +51,7 @@ func play(m *testing.M) int {
 	case "keeper":
 		pause, _ := time.ParseDuration(os.Getenv("CABRANK_TEST_KEEPER_PAUSE")) // none by default
 		time.Sleep(pause)                                                      //nolint:forbidigo // the slow keeper itself
-		return RunKeeper(os.Stdin, os.Stdout)
+		return process.RunKeeper(os.Stdin, os.Stdout)
 	case "test-worker":
 		return testWorker(os.Args[2:])
 	case "test-supervisor":

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"math/rand/v2"
 	"time"
+
+	"github.com/cabrank/cabrank/internal/process"
 )
 
 const (
@@ -132,9 +134,9 @@ type odometer struct {
 	chance  float64 // for its limits, 0 to 1
 }
 
-func newOdometer(l *process) *odometer {
+func newOdometer(l *child) *odometer {
 	return &odometer{
-		group: l.group, readyAt: l.readyAt, boot: l.readyAt.Sub(l.began),
+		group: int(l.group), readyAt: l.readyAt, boot: l.readyAt.Sub(l.began),
 		served: l.servedBefore, chance: rand.Float64(),
 	}
 }
@@ -221,7 +223,7 @@ func (f *foreman) recycled(reason Reason, err error) {
 	f.recycling.replaced = time.Now()
 	time.AfterFunc(recycleGap, f.s.wake)
 	switch {
-	case reason < ReasonCalls || errors.Is(err, ErrTakenOver) || errors.Is(err, errStopping):
+	case reason < ReasonCalls || errors.Is(err, ErrTakenOver) || errors.Is(err, process.ErrStopping):
 	case err == nil:
 		f.recycling.pause = 0
 	default:

@@ -116,7 +116,7 @@ func TestLargest(t *testing.T) {
 // of its readiness.
 func TestOdometer(t *testing.T) {
 	began := time.Now()
-	l := &process{group: 7, began: began, readyAt: began.Add(10 * time.Second), servedBefore: 500}
+	l := &child{group: 7, began: began, readyAt: began.Add(10 * time.Second), servedBefore: 500}
 	o := newOdometer(l)
 	c := o.read(Recycle{Calls: 1000}, 520, 77, began.Add(70*time.Second))
 	if c.wear != (wear{20, time.Minute, 77}) || c.limits.steady != 100*time.Second || o.group != 7 {

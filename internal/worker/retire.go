@@ -3,6 +3,8 @@ package worker
 import (
 	"context"
 	"time"
+
+	"github.com/cabrank/cabrank/internal/process"
 )
 
 const (
@@ -18,7 +20,7 @@ const (
 // retire ends a process at the end of its occupancy: it gets no new calls and finishes the
 // calls that it has within the drain timeout, then the relay answers the rest, and the
 // process is ended. A process that exits meanwhile needs only its cleanup.
-func (w *worker) retire(l *process) {
+func (w *worker) retire(l *child) {
 	o := w.s.settings()
 	w.s.options.Rank.Down(w.name)
 	l.cancel() // no more health questions
@@ -47,7 +49,7 @@ func (w *worker) retire(l *process) {
 }
 
 // lastPage requests the metrics page of the process once more.
-func (w *worker) lastPage(l *process) {
+func (w *worker) lastPage(l *child) {
 	ask := w.s.options.LastPage
 	if ask == nil || l.readyAt.IsZero() || l.gone() {
 		return
@@ -99,11 +101,11 @@ func (w *worker) awaitCalls(exited <-chan struct{}, limit time.Duration, hurry <
 // nothing of the group is left, unless the kernel holds it. The rest of the group keeps
 // its time when the leader exits first: npm and shells exit before the server that they
 // started has finished.
-func (w *worker) end(l *process) {
+func (w *worker) end(l *child) {
 	w.s.options.Rank.Down(w.name)
 	w.enter(Stopping)
 	w.hookBeforeStop(l)
-	terminate(l.group)
+	l.group.Terminate()
 	killing, overtime := w.s.killing, time.After(w.s.settings().StopTimeout)
 	var stuck <-chan time.Time
 	exited := (<-chan struct{})(l.exited)
@@ -126,7 +128,7 @@ func (w *worker) end(l *process) {
 			w.abandon(l)
 			return
 		}
-		if exited == nil && (stuck != nil || !groupAlive(l.group)) {
+		if exited == nil && (stuck != nil || !l.group.Alive()) {
 			state := w.cleanUp(l)
 			w.board.change(func(s *Status) { s.PID, s.LastExit = 0, state.String() })
 			return
@@ -135,7 +137,7 @@ func (w *worker) end(l *process) {
 }
 
 // killNow kills the group. The channel it returns fires when the time for that is up.
-func (w *worker) killNow(l *process) <-chan time.Time {
-	kill(l.group)
-	return time.After(killLimit)
+func (w *worker) killNow(l *child) <-chan time.Time {
+	l.group.Kill()
+	return time.After(process.KillLimit)
 }

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/cabrank/cabrank/internal/process"
 )
 
 const (
@@ -173,7 +175,7 @@ func (s *Supervisor) operate(ctx context.Context, tell func(Progress), prepare f
 	var refused error
 	err := s.order(ctx, func(f *foreman) {
 		if f.frozen {
-			refused = errStopping
+			refused = process.ErrStopping
 			return
 		}
 		if op, refused = prepare(f); refused == nil {
@@ -207,7 +209,7 @@ func (s *Supervisor) order(ctx context.Context, do func(*foreman)) error {
 		<-done
 		return nil
 	case <-s.stopping:
-		return errStopping
+		return process.ErrStopping
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
@@ -291,7 +293,7 @@ func (o *Options) entering() time.Duration {
 
 // leaving is the time that a worker may take to drain and end, with its hook.
 func (o *Options) leaving() time.Duration {
-	limit := o.DrainTimeout + cutLimit + o.StopTimeout + killLimit
+	limit := o.DrainTimeout + cutLimit + o.StopTimeout + process.KillLimit
 	if len(o.Hooks.BeforeStop) > 0 {
 		limit += o.BootTimeout + hookSlack
 	}

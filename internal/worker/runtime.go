@@ -1,6 +1,8 @@
 package worker
 
-import "time"
+import (
+	"time"
+)
 
 const (
 	// computeFor is how long a worker must be seen to compute without a pause before it is
@@ -30,11 +32,11 @@ const (
 //
 // The zero value has seen nothing.
 type cpuWatch struct {
-	since     time.Time // when the call was sent, or the last one ended; zero: neither
-	forNobody bool      // the second case
-	from      time.Time // of the first look in a row that saw it compute; zero without one
-	last      time.Time // of the last look
-	ticks     int64     // CPU time of the group then
+	since     time.Time     // when the call was sent, or the last one ended; zero: neither
+	forNobody bool          // the second case
+	from      time.Time     // of the first look in a row that saw it compute; zero without one
+	last      time.Time     // of the last look
+	cpu       time.Duration // of the group then
 
 	served uint64    // Work.Served at the last look
 	ended  time.Time // when that changed; zero if the worker has been calm since
@@ -81,10 +83,10 @@ func (b *cpuWatch) due(limit time.Duration, now time.Time) bool {
 	return !b.since.IsZero() && now.Sub(b.since) >= wait && now.Sub(b.last) >= cpuEvery
 }
 
-// look takes in the CPU time of the group, in clock ticks. If a process of the group has
+// look takes in the CPU time of the group. If a process of the group has
 // ended the sum is less than before, and nothing is known of the time between.
-func (b *cpuWatch) look(ticks int64, now time.Time) {
-	used, all := ticks-b.ticks, int64(now.Sub(b.last)*ticksPerSecond/time.Second)
+func (b *cpuWatch) look(cpu time.Duration, now time.Time) {
+	used, all := cpu-b.cpu, now.Sub(b.last)
 	switch {
 	case b.last.IsZero():
 	case used < all/computePart:
@@ -95,7 +97,7 @@ func (b *cpuWatch) look(ticks int64, now time.Time) {
 	case b.from.IsZero():
 		b.from = b.last
 	}
-	b.last, b.ticks = now, ticks
+	b.last, b.cpu = now, cpu
 }
 
 // over decides whether the worker is to be replaced: it owes an answer for
@@ -113,7 +115,7 @@ func (b *cpuWatch) over(limit time.Duration, now time.Time) bool {
 }
 
 // checkRunTime ends a process that computes for a call that should be over.
-func (w *worker) checkRunTime(l *process, work Work, now time.Time) {
+func (w *worker) checkRunTime(l *child, work Work, now time.Time) {
 	limit := w.s.settings().MaxRunTime
 	if limit == 0 || l.killed {
 		return
@@ -121,8 +123,8 @@ func (w *worker) checkRunTime(l *process, work Work, now time.Time) {
 	b := &l.cpuWatch
 	b.see(work, now)
 	if b.due(limit, now) {
-		if ticks, known := groupTicks(l.group); known {
-			b.look(ticks, now)
+		if cpu, known := l.group.CPU(); known {
+			b.look(cpu, now)
 		}
 	}
 	if !b.over(limit, now) {

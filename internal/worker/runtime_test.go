@@ -48,7 +48,7 @@ func TestBurnOver(t *testing.T) {
 	for _, test := range []struct {
 		name  string
 		work  Work
-		use   func(second int) int64 // ticks used in that second
+		use   func(second int) int64 // hundredths of a second of CPU used in that second
 		ended int                    // second of the end; 0 for never
 		looks int                    // in 36 s
 	}{
@@ -70,7 +70,7 @@ func TestBurnOver(t *testing.T) {
 			now := began.Add(time.Duration(quarter) * 250 * time.Millisecond)
 			ticks += test.use(quarter/4) / 4
 			if b.see(test.work, now); b.due(limit, now) {
-				b.look(ticks, now)
+				b.look(time.Duration(ticks)*10*time.Millisecond, now)
 				looks++
 			}
 			if ended == 0 && b.over(limit, now) {

@@ -4,10 +4,8 @@ package worker
 
 import (
 	"net"
-	"os/exec"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/cabrank/cabrank/internal/testkit"
@@ -34,25 +32,5 @@ func TestSharedPortIsTold(t *testing.T) {
 				t.Errorf("it comes after the line about a slow boot:\n%s", log)
 			}
 		})
-	}
-}
-
-// Of a process that is ending /proc shows no sockets. Those that are left are not said
-// to be a stranger's: it is its end that is to be told.
-func TestEndingWorkerIsNoStranger(t *testing.T) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	testkit.Must(t, err)
-	defer listener.Close()
-	cmd := exec.Command("true")
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	testkit.Must(t, cmd.Start())
-	defer cmd.Wait()
-	group := cmd.Process.Pid
-	testkit.Eventually(t, patience, "the process to end", func() bool { return isEnding(group) })
-	if listenerGone(group, []int{group}) {
-		t.Error("its address is said to be deserted")
-	}
-	if owners, err := listenerOwners(group, "tcp", listener.Addr().String()); err != nil || len(owners) > 0 {
-		t.Errorf("owners %v, %v", owners, err)
 	}
 }

@@ -4,12 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"os/exec"
 	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/cabrank/cabrank/internal/process"
 	"github.com/cabrank/cabrank/internal/sink"
 )
 
@@ -25,17 +28,14 @@ const stuckAfter = 10 * time.Second
 // Concurrency: all methods may be called from any goroutine, Stop also while
 // Start runs. Inside, each worker's state belongs to one goroutine (worker.run),
 // which alone calls the Registry about it. The few things that workers share have
-// locks of their own: addresses (ports.mu), leash.mu, reaper.mu, the sink's, board.mu.
-// All are leaves except leash.mu, under which only the pipe to the keeper is written (at
-// most 100 ms). No function of the caller is called under a lock.
+// locks of their own: addresses (ports.mu), process.Children, the sink's, board.mu. All are
+// leaves. No function of the caller is called under a lock.
 type Supervisor struct {
 	// Set by New, never changed.
 	options   Options // as New got them; see settings
 	began     time.Time
 	addresses addresses
-	reaper    *reaper
-	spawner   *spawner
-	leash     *leash
+	children  *process.Children
 	hooks     *hookRunner
 	ooms      *oomWatch
 	sink      *sink.Sink
@@ -53,12 +53,12 @@ type Supervisor struct {
 	ended    chan struct{} // closed when nothing is left
 
 	running   sync.WaitGroup // goroutines of worker.run, and the foreman
-	helpers   sync.WaitGroup // probers and pumps; each ends within drainLimit of its process
+	helpers   sync.WaitGroup // probers and readers of output; each ends within drainLimit of its process
 	everReady atomic.Bool
 	beat      atomic.Int64 // of the foreman: time since began of its last look, or noBeat
 	killOnce  sync.Once
 	coldOnce  sync.Once // of Freeze
-	blindOnce sync.Once // of errBlind
+	blindOnce sync.Once // of process.ErrBlind
 
 	exposedOnce sync.Once     // of warnIfExposed
 	quietOnce   sync.Once     // of hintIfQuiet
@@ -81,7 +81,7 @@ func New(options Options) (*Supervisor, error) {
 	}
 	s := &Supervisor{
 		options: options, began: time.Now(),
-		addresses: newAddresses(&options), reaper: newReaper(), ooms: newOOMWatch(), sink: sink.New(options.Output.Writer),
+		addresses: newAddresses(&options), ooms: newOOMWatch(), sink: sink.New(options.Output.Writer),
 		orders: make(chan func(*foreman)), nudge: make(chan struct{}, 1),
 		frozen: make(chan struct{}), stopping: make(chan struct{}), killing: make(chan struct{}),
 		started: make(chan struct{}), ended: make(chan struct{}),
@@ -89,9 +89,8 @@ func New(options Options) (*Supervisor, error) {
 	s.beat.Store(noBeat)
 	s.latest.Store(&options)
 	s.overview.Store(&Overview{Wanted: options.Count.N, Generation: 1})
-	s.spawner = newSpawner(s.reaper, maxPlaces, s.stopping)
-	s.leash = newLeash(options.Executable, s.reaper, options.Logger)
-	s.hooks = &hookRunner{spawner: s.spawner, reaper: s.reaper, leash: s.leash}
+	s.children = process.New(options.Executable, maxPlaces, s.stopping, options.Logger)
+	s.hooks = &hookRunner{children: s.children}
 	for number := range options.Count.N {
 		s.workerAt(number)
 	}
@@ -168,12 +167,8 @@ func (s *Supervisor) start(ctx context.Context) error {
 	if err := s.addresses.open(); err != nil {
 		return err
 	}
-	if err := s.reaper.open(); err != nil {
-		s.options.Logger.Warn("orphans of workers go to init", "error", err)
-	}
-	s.spawner.open()
 	s.sink.Open()
-	if err := s.leash.open(); err != nil {
+	if err := s.children.Open(); err != nil {
 		return err
 	}
 	// Start waits for the first worker: its error should be seen at once. The foreman
@@ -234,16 +229,21 @@ func (s *Supervisor) shutDown(begun bool) {
 	<-s.started
 	s.running.Wait()
 	s.hooks.running.Wait()
-	s.leash.close()
+	s.children.LetGo()
 	s.helpers.Wait()
 	s.sink.Close()
-	s.spawner.close()
-	s.reaper.close()
+	s.children.Close()
 	s.addresses.close()
 }
 
 // Ports returns the ports of all workers and of their metrics pages.
 func (s *Supervisor) Ports() []int { return s.addresses.inUse() }
+
+// Launch starts a program that is not a worker: the cabrank that will take over. Stop does
+// not end it. See process.Children.Launch.
+func (s *Supervisor) Launch(cmd *exec.Cmd) (wait func() *os.ProcessState, err error) {
+	return s.children.Launch(cmd)
+}
 
 // LinesDropped returns how many lines of workers were dropped because the writer of
 // Options.Output was too slow.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/cabrank/cabrank/internal/health"
+	"github.com/cabrank/cabrank/internal/process"
 )
 
 const (
@@ -116,7 +117,7 @@ func (w *worker) run(t *occupancy, first chan<- error) {
 		}
 		var end ending
 		switch {
-		case errors.Is(err, errStopping):
+		case errors.Is(err, process.ErrStopping):
 			return
 		case err != nil:
 			end = ending{cause: causeOf(err), how: err.Error()}
@@ -137,7 +138,7 @@ func (w *worker) run(t *occupancy, first chan<- error) {
 // but that of a hook which ran and failed. That hook may wait for a database.
 func faultOf(err error) error {
 	var hook *hookError
-	if errors.As(err, &hook) && hook.made && !errors.Is(err, errStopping) {
+	if errors.As(err, &hook) && hook.made && !errors.Is(err, process.ErrStopping) {
 		return nil
 	}
 	return err
@@ -160,10 +161,10 @@ type ending struct {
 }
 
 // begin publishes a new process.
-func (w *worker) begin(l *process) {
+func (w *worker) begin(l *child) {
 	w.log.Debug("worker started", "pid", l.group, "address", l.endpoint.address)
 	w.board.change(func(s *Status) {
-		s.State, s.PID, s.Started = l.state(w.looping(Starting)), l.group, l.began
+		s.State, s.PID, s.Started = l.state(w.looping(Starting)), int(l.group), l.began
 		s.Network, s.Address = l.endpoint.network, l.endpoint.address
 		s.Page = Page{Port: l.endpoint.metricsPort, Socket: l.endpoint.metricsPath}
 	})
@@ -171,7 +172,7 @@ func (w *worker) begin(l *process) {
 
 // live watches a process until it has exited and nothing is left of it, or until Stop or
 // the end of the occupancy has ended it; over reports the latter two.
-func (w *worker) live(l *process) (end ending, over bool) {
+func (w *worker) live(l *child) (end ending, over bool) {
 	for {
 		select {
 		case <-l.exited:
@@ -209,13 +210,13 @@ func (w *worker) warnIfBlind(f finding) {
 		return
 	}
 	w.s.blindOnce.Do(func() {
-		w.s.options.Logger.Warn("cannot check which process owns a port; trusting whatever answers at the worker's address", "reason", errBlind)
+		w.s.options.Logger.Warn("cannot check which process owns a port; trusting whatever answers at the worker's address", "reason", process.ErrBlind)
 	})
 }
 
 // look finds out what no message tells: whether the process is stopped by a signal, does
 // not listen any more, is silent for too long, or takes too long to boot.
-func (w *worker) look(l *process) {
+func (w *worker) look(l *child) {
 	now, work := time.Now(), w.activity()
 	w.s.ooms.look(now)
 	if l.wasSuspended(now) {
@@ -245,9 +246,9 @@ func (w *worker) look(l *process) {
 
 // lookIfStopped notes whether the process is stopped by a signal. A process that stays
 // stopped for the hang timeout is replaced: its calls wait for nothing (R6).
-func (w *worker) lookIfStopped(l *process, now time.Time) {
+func (w *worker) lookIfStopped(l *child, now time.Time) {
 	was := l.stopped
-	l.stopped = allStopped(l.watched)
+	l.stopped = process.AllStopped(l.watched)
 	if !l.stopped {
 		return
 	}
@@ -262,12 +263,12 @@ func (w *worker) lookIfStopped(l *process, now time.Time) {
 }
 
 // newJudge makes the judge of a process group.
-func (w *worker) newJudge(group int) health.Judge {
-	return health.Judge{Timeout: w.s.settings().HangTimeout, Process: processGroup(group)}
+func (w *worker) newJudge(group process.Group) health.Judge {
+	return health.Judge{Timeout: w.s.settings().HangTimeout, Process: group}
 }
 
 // checkHang ends a process that hangs.
-func (w *worker) checkHang(l *process) {
+func (w *worker) checkHang(l *child) {
 	if l.judge.Verdict() == health.Hung && !l.killed {
 		w.log.Warn("worker hung, killed", append([]any{"pid", l.group}, l.judge.ToldHung()...)...)
 		w.killFor(l, CauseHung)
@@ -277,18 +278,18 @@ func (w *worker) checkHang(l *process) {
 // checkListener takes a worker out of the rank when its server has died while the
 // leader, a shell or another supervisor, lives on (R6: within a second). The worker may
 // start another server, and has the boot timeout for that.
-func (w *worker) checkListener(l *process, now time.Time) {
-	if l.waiting || l.gone() || !listenerGone(l.group, l.watched) {
+func (w *worker) checkListener(l *child, now time.Time) {
+	if l.waiting || l.gone() || !l.group.HasNone(l.watched) {
 		return
 	}
-	owners, err := listenerOwners(l.group, l.endpoint.network, l.endpoint.address)
+	owners, err := l.group.Listeners(l.endpoint.network, l.endpoint.address)
 	switch {
-	case errors.Is(err, errBlind):
+	case errors.Is(err, process.ErrBlind):
 	case err != nil:
 		l.waiting, l.booted, l.slow = true, now, false
 		l.judge = w.newJudge(l.group)
 		l.judge.Reason = err.Error()
-		l.watched = []int{l.group}
+		l.watched = []int{int(l.group)}
 		l.prober.orders <- bootAgain // the prober reads it when its present question has ended
 	case len(owners) > 0:
 		l.watched = owners // the server now runs in other processes
@@ -296,7 +297,7 @@ func (w *worker) checkListener(l *process, now time.Time) {
 }
 
 // checkBoot ends a process that is not ready in time.
-func (w *worker) checkBoot(l *process, now time.Time) {
+func (w *worker) checkBoot(l *child, now time.Time) {
 	age, limit := now.Sub(l.booted), w.s.settings().BootTimeout
 	if age > min(slowBoot, limit/2) && !l.slow {
 		l.slow = true
@@ -308,7 +309,7 @@ func (w *worker) checkBoot(l *process, now time.Time) {
 }
 
 // killFor kills a process for a cause. live sees its end.
-func (w *worker) killFor(l *process, cause Cause) {
+func (w *worker) killFor(l *child, cause Cause) {
 	if l.killed {
 		return
 	}
@@ -316,11 +317,11 @@ func (w *worker) killFor(l *process, cause Cause) {
 	if cause == CauseBootTimeout || cause == CauseAddressTaken {
 		w.log.Warn("worker killed before it was ready", l.delay("cause", cause.String())...)
 	}
-	kill(l.group)
+	l.group.Kill()
 }
 
 // report tells the rank and the board what has changed.
-func (w *worker) report(l *process) {
+func (w *worker) report(l *child) {
 	able := l.judge.Serving && !l.stopped && !l.killed && !l.gone()
 	switch {
 	case able && !l.up:
@@ -347,7 +348,7 @@ func (w *worker) report(l *process) {
 }
 
 // firstReady does the work that is due when a process is ready for the first time.
-func (w *worker) firstReady(l *process) {
+func (w *worker) firstReady(l *child) {
 	if l.welcomed {
 		return
 	}
@@ -358,7 +359,7 @@ func (w *worker) firstReady(l *process) {
 }
 
 // tellSuspicion tells the rank and the log whether a worker that is up is suspect.
-func (w *worker) tellSuspicion(l *process) {
+func (w *worker) tellSuspicion(l *child) {
 	if !l.up {
 		return
 	}
@@ -457,24 +458,24 @@ func (w *worker) endpointAttrs(at endpoint) []any {
 }
 
 // awaitSpawn waits for the result of an exec. After the beginning of Stop it
-// waits no longer than Stop does, and then returns errStopping.
-func (w *worker) awaitSpawn(request *spawning) error {
+// waits no longer than Stop does, and then returns process.ErrStopping.
+func (w *worker) awaitSpawn(request *process.Spawning) error {
 	stopping := w.s.stopping
 	var giveUp <-chan time.Time
 	for {
 		select {
-		case err := <-request.result:
+		case err := <-request.Result:
 			return err
 		case <-w.tick.C:
 			w.showBeat()
 		case <-stopping:
 			stopping, giveUp = nil, time.After(w.s.settings().StopTimeout)
 		case <-w.s.killing:
-			close(request.abandoned)
-			return errStopping
+			request.Abandon()
+			return process.ErrStopping
 		case <-giveUp:
-			close(request.abandoned)
-			return errStopping
+			request.Abandon()
+			return process.ErrStopping
 		}
 	}
 }

@@ -23,7 +23,7 @@ import (
 	"github.com/cabrank/cabrank/examples/fibonacci"
 	"github.com/cabrank/cabrank/examples/jobs"
 	"github.com/cabrank/cabrank/internal/cli"
-	"github.com/cabrank/cabrank/internal/worker"
+	"github.com/cabrank/cabrank/internal/process"
 	"github.com/cabrank/cabrank/lab/internal/agent"
 	"github.com/cabrank/cabrank/lab/internal/rawh2"
 	"github.com/cabrank/cabrank/lab/internal/rig"
@@ -33,7 +33,7 @@ import (
 func main() {
 	// The keeper ends what an arm has started if this process cannot any more.
 	if len(os.Args) == 2 && os.Args[1] == "keeper" {
-		os.Exit(worker.RunKeeper(os.Stdin, os.Stdout))
+		os.Exit(process.RunKeeper(os.Stdin, os.Stdout))
 	}
 	os.Exit(execute(context.Background(), os.Args[1:], os.Stdout, os.Stderr))
 }

@@ -1,11 +1,11 @@
 package worker
 
 import (
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/cabrank/cabrank/internal/health"
+	"github.com/cabrank/cabrank/internal/process"
 	"github.com/cabrank/cabrank/internal/testkit"
 )
 
@@ -14,14 +14,14 @@ import (
 func TestLifeHears(t *testing.T) {
 	now := time.Now()
 	stranger := finding{taken: true}
-	var shared process
+	var shared child
 	for _, f := range []finding{stranger, stranger, failed("nobody listens"), stranger, stranger} {
 		shared.hear(f, now)
 	}
 	if shared.taken != 2 {
 		t.Errorf("%d strangers in a row, want 2", shared.taken)
 	}
-	var l process
+	var l child
 	l.hear(finding{Answer: health.Answer{Said: health.Serving}, owners: []int{7}}, now)
 	if !l.judge.Serving || l.waiting || !l.readyAt.Equal(now) || len(l.watched) != 1 {
 		t.Errorf("serves: %+v", l)
@@ -41,27 +41,27 @@ func TestProcessStates(t *testing.T) {
 	silent.Hear(health.Answer{Asked: ready}, ready)
 	turning.Look(Work{TurnsAway: true}, ready, ready)
 	for _, test := range []struct {
-		process process
-		want    State
+		child child
+		want  State
 	}{
-		{process{}, CrashLoop},
-		{process{readyAt: ready, up: true}, Ready},
-		{process{readyAt: ready, up: true, judge: silent}, Suspect},
-		{process{readyAt: ready, up: true, judge: turning}, Suspect},
-		{process{readyAt: ready, judge: silent}, NotServing},
-		{process{readyAt: ready}, NotServing},
-		{process{readyAt: ready, stopped: true}, Stopped},
-		{process{stopped: true}, Stopped},
+		{child{}, CrashLoop},
+		{child{readyAt: ready, up: true}, Ready},
+		{child{readyAt: ready, up: true, judge: silent}, Suspect},
+		{child{readyAt: ready, up: true, judge: turning}, Suspect},
+		{child{readyAt: ready, judge: silent}, NotServing},
+		{child{readyAt: ready}, NotServing},
+		{child{readyAt: ready, stopped: true}, Stopped},
+		{child{stopped: true}, Stopped},
 	} {
-		if got := test.process.state(CrashLoop); got != test.want {
-			t.Errorf("%+v: got %v, want %v", test.process, got, test.want)
+		if got := test.child.state(CrashLoop); got != test.want {
+			t.Errorf("%+v: got %v, want %v", test.child, got, test.want)
 		}
 	}
-	l := process{readyAt: ready}
+	l := child{readyAt: ready}
 	if got := l.served(ready.Add(time.Minute)); got != time.Minute {
 		t.Errorf("served %v", got)
 	}
-	if got := (&process{}).served(ready); got != 0 {
+	if got := (&child{}).served(ready); got != 0 {
 		t.Errorf("never ready: served %v", got)
 	}
 }
@@ -70,7 +70,7 @@ func TestProcessStates(t *testing.T) {
 // silence; the short pauses of a busy machine do.
 func TestSuspendedTimeTellsNothing(t *testing.T) {
 	start := time.Now()
-	l := process{looked: start, booted: start, stoppedAt: start, cpuWatch: cpuWatch{since: start, served: 7}}
+	l := child{looked: start, booted: start, stoppedAt: start, cpuWatch: cpuWatch{since: start, served: 7}}
 	l.judge.Hear(health.Answer{Asked: start}, start)
 	judge := l.judge
 	if l.wasSuspended(start.Add(suspendedAfter-1)) || !l.booted.Equal(start) || l.judge != judge {
@@ -98,26 +98,13 @@ func TestHangTimeoutFollowsAReload(t *testing.T) {
 	s, err := New(o)
 	testkit.Must(t, err)
 	now := time.Now()
-	l := &process{prober: &prober{}, exited: make(chan struct{}), waiting: true, booted: now, looked: now}
+	l := &child{prober: &prober{}, exited: make(chan struct{}), waiting: true, booted: now, looked: now}
 	for _, timeout := range []time.Duration{30 * time.Second, 0, 30 * time.Second} {
 		o.HangTimeout = timeout
 		s.Configure(o)
 		s.workers[0].look(l)
 		if l.judge.Timeout != timeout {
 			t.Errorf("hang_timeout %v: judged by %v", timeout, l.judge.Timeout)
-		}
-	}
-}
-
-// R18: the list of the keeper ends as it was told, whatever else is in it.
-func TestKeeperReadsItsList(t *testing.T) {
-	got := readGroups(strings.NewReader("add 10\nadd 11\ndel 10\n\nhello\nadd x\ndel 99\nadd 12"))
-	if len(got) != 2 {
-		t.Errorf("groups %v, want 11 and 12", got)
-	}
-	for _, group := range []int{11, 12} {
-		if _, listed := got[group]; !listed {
-			t.Errorf("group %d is missing", group)
 		}
 	}
 }
@@ -148,10 +135,10 @@ func TestAliveNeedsBeats(t *testing.T) {
 // Why a process was killed stays: what is seen of it while it dies, a socket that has
 // left its group, say, is no reason.
 func TestDyingProcessSaysNothing(t *testing.T) {
-	l := &process{waiting: true}
+	l := &child{waiting: true}
 	l.hear(failed("it speaks TLS"), time.Now())
 	l.killed, l.killCause = true, CauseBootTimeout
-	stranger := failed(errStranger.Error())
+	stranger := failed(process.ErrStranger.Error())
 	stranger.taken = true
 	l.hear(stranger, time.Now())
 	if got := l.how(nil); got != "not ready: it speaks TLS" {

@@ -1,4 +1,4 @@
-package worker
+package process
 
 import (
 	"errors"
@@ -15,21 +15,6 @@ import (
 
 	"github.com/cabrank/cabrank/internal/testkit"
 )
-
-func TestParseStat(t *testing.T) {
-	got, err := parseStat([]byte("42 (a) b) (c) T 1 77 77 0 -1 4194304 9 8 7 6 120 30 5 4 20 0 1\n"))
-	if err != nil || got.state != 'T' || got.group != 77 || got.ticks != 150 {
-		t.Errorf("got %+v, %v", got, err)
-	}
-	for _, bad := range []string{
-		"", "42", "42 (a) T", "42 (a) T 1 x", "42 (a) T 1 77 77 0 -1 4194304",
-		"42 (a) T 1 x 77 0 -1 4194304 9 8 7 6 120 30", "42 (a) T 1 77 77 0 -1 4194304 9 8 7 6 x 30", "42 (a) T 1 77 77 0 -1 4194304 9 8 7 6 120 x",
-	} {
-		if got, err := parseStat([]byte(bad)); err == nil {
-			t.Errorf("%q: got %+v", bad, got)
-		}
-	}
-}
 
 func TestParseHexAddr(t *testing.T) {
 	for text, want := range map[string]string{
@@ -52,9 +37,9 @@ func TestParseHexAddr(t *testing.T) {
 // R19: a listener counts only if it belongs to the group, on whatever address
 // the worker made it.
 func TestListenerOwners(t *testing.T) {
-	group := unix.Getpgrp()
-	stranger := 1 // the group of process 1 has no listener of ours
-	path := filepath.Join(shortTemp(t), "s.sock")
+	group := Group(unix.Getpgrp())
+	stranger := Group(1) // the group of process 1 has no listener of ours
+	path := filepath.Join(t.TempDir(), "s.sock")
 	for _, test := range []struct{ network, listen string }{
 		{"tcp", "127.0.0.1:0"}, {"tcp", "0.0.0.0:0"}, {"tcp", "[::]:0"}, {"unix", path},
 	} {
@@ -64,18 +49,18 @@ func TestListenerOwners(t *testing.T) {
 		if tcp, ok := listener.Addr().(*net.TCPAddr); ok {
 			address = netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), uint16(tcp.Port)).String()
 		}
-		owners, err := listenerOwners(group, test.network, address)
+		owners, err := group.Listeners(test.network, address)
 		if err != nil || !slices.Contains(owners, os.Getpid()) {
 			t.Errorf("%s: owners %v, %v; want %d among them", test.listen, owners, err, os.Getpid())
 		}
-		if owners, err := listenerOwners(stranger, test.network, address); !errors.Is(err, errStranger) {
+		if owners, err := stranger.Listeners(test.network, address); !errors.Is(err, ErrStranger) {
 			t.Errorf("%s, stranger: owners %v, %v", test.listen, owners, err)
 		}
-		if got := listensOn(group); test.network == "tcp" && !slices.Contains(got, listener.Addr().String()) {
+		if got := group.ListensOn(); test.network == "tcp" && !slices.Contains(got, listener.Addr().String()) {
 			t.Errorf("%s: the group listens on %v, want %v among them", test.listen, got, listener.Addr())
 		}
 		listener.Close()
-		if owners, err := listenerOwners(group, test.network, address); err == nil || !strings.Contains(err.Error(), "nothing listens") {
+		if owners, err := group.Listeners(test.network, address); err == nil || !strings.Contains(err.Error(), "nothing listens") {
 			t.Errorf("%s, closed: owners %v, %v", test.listen, owners, err)
 		}
 	}
@@ -96,18 +81,18 @@ func TestSharedAddress(t *testing.T) {
 		t.Cleanup(func() { _ = listener.Close() })
 		address = listener.Addr().String()
 	}
-	own := unix.Getpgrp()
-	at, by, mark := sharedAddress([]int{own, 1}, 0)
+	own := Group(unix.Getpgrp())
+	at, by, mark := SharedAddress([]Group{own, 1}, 0)
 	if len(by) > 0 {
 		t.Errorf("%s is said to be shared by %v", at, by)
 	}
 	// Nobody else's group listens there; the same one twice stands for two.
-	at, by, first := sharedAddress([]int{own, own}, mark)
+	at, by, first := SharedAddress([]Group{own, own}, mark)
 	if at != address || len(by) != 2 {
 		t.Errorf("%s is said to be shared by %v, want %s by two", at, by, address)
 	}
 	// Nobody is looked into again while nothing has changed.
-	if at, by, _ := sharedAddress([]int{own, own}, first); len(by) > 0 {
+	if at, by, _ := SharedAddress([]Group{own, own}, first); len(by) > 0 {
 		t.Errorf("processes were looked into again: %s is shared by %v", at, by)
 	}
 }

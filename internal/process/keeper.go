@@ -1,4 +1,4 @@
-package worker
+package process
 
 import (
 	"bufio"
@@ -39,8 +39,8 @@ func RunKeeper(in io.Reader, out io.Writer) int {
 }
 
 // readGroups follows the list until its end.
-func readGroups(in io.Reader) map[int]struct{} {
-	groups := make(map[int]struct{})
+func readGroups(in io.Reader) map[Group]struct{} {
+	groups := make(map[Group]struct{})
 	lines := bufio.NewScanner(in)
 	for lines.Scan() {
 		verb, number, _ := strings.Cut(lines.Text(), " ")
@@ -50,9 +50,9 @@ func readGroups(in io.Reader) map[int]struct{} {
 		}
 		switch verb {
 		case "add":
-			groups[group] = struct{}{}
+			groups[Group(group)] = struct{}{}
 		case "del":
-			delete(groups, group)
+			delete(groups, Group(group))
 		}
 	}
 	return groups
@@ -60,9 +60,9 @@ func readGroups(in io.Reader) map[int]struct{} {
 
 // endGroups returns as soon as no group has a process left, at the latest after
 // KILL.
-func endGroups(groups map[int]struct{}, grace time.Duration) {
+func endGroups(groups map[Group]struct{}, grace time.Duration) {
 	for group := range groups {
-		terminate(group)
+		group.Terminate()
 	}
 	for deadline := time.Now().Add(grace); time.Now().Before(deadline); time.Sleep(keeperPoll) {
 		if !anyLeft(groups) {
@@ -70,14 +70,14 @@ func endGroups(groups map[int]struct{}, grace time.Duration) {
 		}
 	}
 	for group := range groups {
-		kill(group)
+		group.Kill()
 	}
 }
 
 // anyLeft tries signal 0. Zombies of the groups belong to init now, which reaps them.
-func anyLeft(groups map[int]struct{}) bool {
+func anyLeft(groups map[Group]struct{}) bool {
 	for group := range groups {
-		if group > 1 && unix.Kill(-group, 0) == nil {
+		if group > 1 && unix.Kill(-int(group), 0) == nil {
 			return true
 		}
 	}

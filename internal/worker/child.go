@@ -10,18 +10,13 @@ import (
 	"time"
 
 	"github.com/cabrank/cabrank/internal/health"
+	"github.com/cabrank/cabrank/internal/process"
 )
 
 const (
 	// drainLimit is how long the output of a dead worker is still read: processes that
 	// left its group may hold its pipes.
 	drainLimit = time.Second
-	// killLimit is how long a process may take to die of KILL. Only a process that is
-	// stuck in the kernel takes longer; it is left to the keeper.
-	killLimit = 2 * time.Second
-	// restLimit is how long the rest of a group may take to die of KILL.
-	restLimit = 500 * time.Millisecond
-	restPoll  = 5 * time.Millisecond
 	// maxTaken is how many looks in a row must find a stranger on the address. A single
 	// one may be wrong: it may see the socket of a process that is just leaving the group.
 	maxTaken = 3
@@ -30,22 +25,22 @@ const (
 	suspendedAfter = time.Second
 )
 
-// process is one process of a worker, from its start until nothing of its group is left.
+// child is one process of a worker, from its start until nothing of its group is left.
 //
 // All fields belong to the worker's goroutine, except where the comments say otherwise.
 // Four goroutines serve a process: one waits for the exit and closes exited, one probes,
 // two read the output.
-type process struct {
+type child struct {
 	cmd      *exec.Cmd
-	group    int // process group, and PID of its leader
+	group    process.Group // process group, and PID of its leader
 	endpoint endpoint
 	exited   chan struct{}
 	findings chan finding
 	prober   *prober
 	cancel   context.CancelFunc
-	pipes    []*os.File   // read ends; each closed by its pump
+	pipes    []*os.File   // read ends; each closed by its reader
 	environ  []string     // of the process, for its hooks
-	wrote    *atomic.Bool // it has written a line, or the log has told that it has not; the pumps set it too
+	wrote    *atomic.Bool // it has written a line, or the log has told that it has not; its readers set it too
 	hook     *hookRun     // after_ready; nil without one, and before it runs
 
 	watched   []int     // processes that answer calls: the worker is stopped if all of them are
@@ -74,7 +69,7 @@ type process struct {
 }
 
 // gone reports whether the leader has exited.
-func (l *process) gone() bool {
+func (l *child) gone() bool {
 	select {
 	case <-l.exited:
 		return true
@@ -84,7 +79,7 @@ func (l *process) gone() bool {
 }
 
 // hear takes in a finding of the prober.
-func (l *process) hear(f finding, now time.Time) {
+func (l *child) hear(f finding, now time.Time) {
 	l.last, l.asking = f.Answer, false
 	switch {
 	case l.killed: // the answers of a dying process mean nothing
@@ -112,7 +107,7 @@ func (l *process) hear(f finding, now time.Time) {
 
 // state is the state of the worker while this process runs; until it was ready first,
 // booting.
-func (l *process) state(booting State) State {
+func (l *child) state(booting State) State {
 	switch {
 	case l.stopped:
 		return Stopped
@@ -130,7 +125,7 @@ func (l *process) state(booting State) State {
 // wasSuspended reports whether the last look was long before now, because cabrank itself
 // did not run. Then the time tells nothing about the worker: it may have been suspended
 // as well, or have written much that cabrank has not read yet (R6).
-func (l *process) wasSuspended(now time.Time) bool {
+func (l *child) wasSuspended(now time.Time) bool {
 	gap := now.Sub(l.looked)
 	l.looked = now
 	if gap < suspendedAfter {
@@ -143,7 +138,7 @@ func (l *process) wasSuspended(now time.Time) bool {
 }
 
 // trouble is the reason why the process gets no calls, in words.
-func (l *process) trouble() string {
+func (l *child) trouble() string {
 	switch {
 	case l.gone():
 		return "its process has ended"
@@ -157,16 +152,16 @@ func (l *process) trouble() string {
 
 // delay returns the log attributes of a worker that is not ready, appended to what: since
 // when, why, and where it listens instead.
-func (l *process) delay(what ...any) []any {
+func (l *child) delay(what ...any) []any {
 	told := append(what, "pid", l.group, "after", time.Since(l.booted).Round(time.Millisecond).String(), "reason", l.judge.Reason)
-	if elsewhere := listensOn(l.group); len(elsewhere) > 0 {
+	if elsewhere := l.group.ListensOn(); len(elsewhere) > 0 {
 		told = append(told, "listens_on", strings.Join(elsewhere, ", "))
 	}
 	return told
 }
 
 // served is how long ago the process first was ready, 0 if it never was.
-func (l *process) served(now time.Time) time.Duration {
+func (l *child) served(now time.Time) time.Duration {
 	if l.readyAt.IsZero() {
 		return 0
 	}
@@ -174,7 +169,7 @@ func (l *process) served(now time.Time) time.Duration {
 }
 
 // cause says why the process, whose status is state, is gone.
-func (l *process) cause(state *os.ProcessState) Cause {
+func (l *child) cause(state *os.ProcessState) Cause {
 	switch {
 	case l.killed:
 		return l.killCause
@@ -186,7 +181,7 @@ func (l *process) cause(state *os.ProcessState) Cause {
 }
 
 // how tells in words how the process ended, or why it was not ready in time.
-func (l *process) how(state *os.ProcessState) string {
+func (l *child) how(state *os.ProcessState) string {
 	if l.killed && l.judge.Reason != "" && (l.killCause == CauseBootTimeout || l.killCause == CauseAddressTaken) {
 		return "not ready: " + l.judge.Reason // that it was killed for that is clear
 	}
@@ -194,8 +189,8 @@ func (l *process) how(state *os.ProcessState) string {
 }
 
 // startProcess claims an address, starts a process with the options o, and starts its four
-// goroutines. The error is errStopping if Stop came first.
-func (w *worker) startProcess(o *Options) (*process, error) {
+// goroutines. The error is process.ErrStopping if Stop came first.
+func (w *worker) startProcess(o *Options) (*child, error) {
 	at, err := w.claimEndpoint()
 	if err != nil {
 		return nil, err
@@ -214,20 +209,21 @@ func (w *worker) startProcess(o *Options) (*process, error) {
 		return nil, err
 	}
 	cmd.Stdout, cmd.Stderr = ends[0], ends[1]
-	err = w.awaitSpawn(w.s.spawner.spawn(cmd))
+	err = w.awaitSpawn(w.s.children.Spawn(cmd))
 	// An exec that hangs while Stop goes on may still need them.
-	if !errors.Is(err, errStopping) {
+	if !errors.Is(err, process.ErrStopping) {
 		closeAll(ends)
 	}
 	if err != nil {
 		closeAll(pipes)
 		return nil, err
 	}
-	w.s.leash.add(cmd.Process.Pid)
+	group := process.Group(cmd.Process.Pid)
+	w.s.children.Keep(group)
 	now := time.Now()
-	l := &process{
-		cmd: cmd, group: cmd.Process.Pid, endpoint: at, pipes: pipes, environ: cmd.Env,
-		began: now, booted: now, looked: now, waiting: true, judge: w.newJudge(cmd.Process.Pid),
+	l := &child{
+		cmd: cmd, group: group, endpoint: at, pipes: pipes, environ: cmd.Env,
+		began: now, booted: now, looked: now, waiting: true, judge: w.newJudge(group),
 		exited: make(chan struct{}), findings: make(chan finding), watched: []int{cmd.Process.Pid},
 		servedBefore: w.activity().Served, wrote: new(atomic.Bool),
 	}
@@ -237,15 +233,15 @@ func (w *worker) startProcess(o *Options) (*process, error) {
 }
 
 // startHelpers starts the goroutines of a process. cleanUp and abandon end them.
-func (w *worker) startHelpers(l *process) {
+func (w *worker) startHelpers(l *child) {
 	go func() {
-		w.s.reaper.await(l.cmd)
+		w.s.children.Await(l.cmd)
 		close(l.exited)
 	}()
 	for i, pipe := range l.pipes {
 		line := w.output.stream([]string{"", "stderr"}[i]) // see pipes
 		w.s.helpers.Go(func() {
-			pump(pipe, func(text []byte) {
+			process.Lines(pipe, func(text []byte) {
 				l.wrote.Store(true)
 				line(text)
 			})
@@ -265,42 +261,23 @@ func (w *worker) startHelpers(l *process) {
 }
 
 // cleanUp ends the rest of a group after its leader has exited, and returns how the leader
-// ended. It takes at most restLimit.
-func (w *worker) cleanUp(l *process) *os.ProcessState {
-	state := cleanUpGroup(l.cmd, w.s.reaper, w.s.leash)
+// ended.
+func (w *worker) cleanUp(l *child) *os.ProcessState {
+	state := w.s.children.CleanUp(l.cmd)
 	w.abandon(l)
 	return state
 }
 
-// cleanUpGroup ends the rest of a group after its leader has exited, and returns how the leader
-// ended. It takes at most restLimit.
-func cleanUpGroup(cmd *exec.Cmd, r *reaper, l *leash) *os.ProcessState {
-	// The leader is still a zombie (Linux), so the number of the group cannot
-	// have been used again (R18).
-	group := cmd.Process.Pid
-	kill(group)
-	alive := groupAlive(group)
-	for deadline := time.Now().Add(restLimit); alive && time.Now().Before(deadline); {
-		time.Sleep(restPoll)
-		alive = groupAlive(group)
-	}
-	// A group that KILL did not end stays with the keeper.
-	if !alive {
-		l.del(group)
-	}
-	return r.collect(cmd)
-}
-
 // abandon ends the helpers of a process: the prober and the hook at once, the readers of
 // its output within drainLimit.
-func (w *worker) abandon(l *process) {
+func (w *worker) abandon(l *child) {
 	l.cancel()
 	w.odometer.Store(nil)
 	if l.hook != nil {
 		l.hook.cancel()
 	}
 	for _, pipe := range l.pipes {
-		// A pump that has finished has closed its pipe: nothing to limit then.
+		// A reader that has finished has closed its pipe: nothing to limit then.
 		_ = pipe.SetReadDeadline(time.Now().Add(drainLimit))
 	}
 }
@@ -308,11 +285,11 @@ func (w *worker) abandon(l *process) {
 // outputPipes makes the pipes for stdout and stderr: our ends and the child's.
 func outputPipes() (ours, theirs []*os.File, err error) {
 	for range 2 {
-		reader, writer, err := os.Pipe()
+		reader, writer, err := process.Pipe()
 		if err != nil {
 			closeAll(ours)
 			closeAll(theirs)
-			return nil, nil, explainLimit(err)
+			return nil, nil, err
 		}
 		ours, theirs = append(ours, reader), append(theirs, writer)
 	}

@@ -1,4 +1,4 @@
-package worker
+package process
 
 import (
 	"context"
@@ -8,38 +8,42 @@ import (
 	"time"
 )
 
-// errStopping means that no worker is started any more.
-var errStopping = errors.New("stopping")
+// ErrStopping means that nothing is started any more.
+var ErrStopping = errors.New("stopping")
 
-// spawner starts every worker and every hook from one OS thread.
+// spawner starts all children from one OS thread.
 //
 // The kernel sends the parent-death signal when the thread that forked ends
 // (golang/go#27505), not the process. So one goroutine locks its thread, makes
-// all workers, and stays until the last of them is gone (R18).
+// all of them, and stays until the last of them is gone (R18).
 type spawner struct {
 	reaper   *reaper
 	stopping <-chan struct{} // closed when nothing is to be started any more
-	requests chan *spawning
-	errands  chan *spawning // of hooks; a send here may block
+	requests chan *Spawning
+	errands  chan *Spawning // a send here may block
 	stop     chan struct{}
 	done     chan struct{} // closed when the thread ends; nil before open
 }
 
-// spawning is one exec under way. Its requester either receives from result or closes
-// abandoned; a process whose request was abandoned is killed.
-type spawning struct {
+// Spawning is one exec under way. Who has asked for it either receives from Result or
+// calls Abandon.
+type Spawning struct {
+	// Result gets how it went: nil if the program has been executed. It may never come: an
+	// exec hangs as long as the file system under it.
+	Result    chan error
 	cmd       *exec.Cmd
-	result    chan error
 	abandoned chan struct{}
 	late      bool // made even during Stop
 }
 
-// newSpawner makes a spawner for a number of workers, each of which has at most one
-// exec under way.
-func newSpawner(r *reaper, workers int, stopping <-chan struct{}) *spawner {
+// Abandon has the process killed if it is started after all.
+func (s *Spawning) Abandon() { close(s.abandoned) }
+
+// newSpawner makes a spawner; at most most requests are under way.
+func newSpawner(r *reaper, most int, stopping <-chan struct{}) *spawner {
 	return &spawner{
 		reaper: r, stopping: stopping,
-		requests: make(chan *spawning, workers), errands: make(chan *spawning), stop: make(chan struct{}),
+		requests: make(chan *Spawning, most), errands: make(chan *Spawning), stop: make(chan struct{}),
 	}
 }
 
@@ -65,59 +69,58 @@ func (s *spawner) run() {
 	}
 }
 
-func (s *spawner) serve(request *spawning) {
+func (s *spawner) serve(request *Spawning) {
 	err := s.start(request)
 	select {
-	case request.result <- err:
+	case request.Result <- err:
 	case <-request.abandoned:
 		if err == nil {
-			kill(request.cmd.Process.Pid)
+			Group(request.cmd.Process.Pid).Kill()
 			s.reaper.await(request.cmd)
 			s.reaper.collect(request.cmd)
 		}
 	}
 }
 
-func (s *spawner) start(request *spawning) error {
+func (s *spawner) start(request *Spawning) error {
 	select {
 	case <-s.stopping:
 		if !request.late {
-			return errStopping
+			return ErrStopping
 		}
 	default:
 	}
 	return explainExec(request.cmd.Path, s.reaper.start(request.cmd))
 }
 
-// spawn requests the start of cmd in a process group of its own. It returns at once; the
-// result may never come: an exec hangs as long as the file system under it.
-func (s *spawner) spawn(cmd *exec.Cmd) *spawning {
+// Spawn requests the start of cmd in a process group of its own, and returns at once.
+func (c *Children) Spawn(cmd *exec.Cmd) *Spawning {
 	request := newSpawning(cmd)
-	s.requests <- request
+	c.spawner.requests <- request
 	return request
 }
 
-func newSpawning(cmd *exec.Cmd) *spawning {
+func newSpawning(cmd *exec.Cmd) *Spawning {
 	cmd.SysProcAttr = groupLeader()
-	return &spawning{cmd: cmd, result: make(chan error), abandoned: make(chan struct{})}
+	return &Spawning{cmd: cmd, Result: make(chan error), abandoned: make(chan struct{})}
 }
 
-// errand starts the cmd of a hook like spawn and waits for the result, no longer than
-// ctx. A late one is started even during Stop. After ctx ended the exec may go on for a
-// while; the process that it starts is killed.
-func (s *spawner) errand(ctx context.Context, cmd *exec.Cmd, late bool) error {
+// Start starts cmd like Spawn and waits for the result, no longer than ctx. A late one is
+// started even while all is stopping. After ctx ended the exec may go on for a while; the
+// process that it starts is killed.
+func (c *Children) Start(ctx context.Context, cmd *exec.Cmd, late bool) error {
 	request := newSpawning(cmd)
 	request.late = late
 	select {
-	case s.errands <- request:
+	case c.spawner.errands <- request:
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
 	select {
-	case err := <-request.result:
+	case err := <-request.Result:
 		return err
 	case <-ctx.Done():
-		close(request.abandoned)
+		request.Abandon()
 		return context.Cause(ctx)
 	}
 }

@@ -1,4 +1,4 @@
-package worker
+package process
 
 import (
 	"bufio"
@@ -21,18 +21,21 @@ import (
 // hidden where /proc shows processes only (subset=pid).
 const netTables = "/proc/self/net/"
 
-// errBlind means that the system does not show which process listens where.
-var errBlind = errors.New("the tables of sockets in " + netTables + " cannot be read")
+// ErrStranger means that a process outside the group listens on its address.
+var ErrStranger = errors.New("a process outside the worker's group listens on its address")
 
-// listenerOwners returns the processes of the group that have the socket open which a
+// ErrBlind means that the system does not show which process listens where.
+var ErrBlind = errors.New("the tables of sockets in " + netTables + " cannot be read")
+
+// Listeners returns the processes of the group that have the socket open which a
 // connection to address would reach. The error says why it cannot: nothing listens, or
-// a stranger does, alone or beside the worker (errStranger); a stranger must never get
+// a stranger does, alone or beside the group (ErrStranger); a stranger must never get
 // calls (R19).
 //
 // Where the kernel does not let cabrank look into the processes (a worker that changed
-// its user, or is ending), the listener is taken to be the worker's and the result is
-// empty. The error is errBlind where the tables of sockets cannot be read at all.
-func listenerOwners(group int, network, address string) ([]int, error) {
+// its user, or is ending), the listener is taken to be the group's and the result is
+// empty. The error is ErrBlind where the tables of sockets cannot be read at all.
+func (g Group) Listeners(network, address string) ([]int, error) {
 	inodes, err := listeningInodes(network, address)
 	if err != nil {
 		return nil, err
@@ -40,11 +43,11 @@ func listenerOwners(group int, network, address string) ([]int, error) {
 	if len(inodes) == 0 {
 		return nil, fmt.Errorf("nothing listens on %s", address)
 	}
-	owners, hidden := socketHolders(groupMembers(group), inodes)
-	hidden = hidden || isUnseen(group) || isEnding(group)
+	owners, hidden := socketHolders(g.Members(), inodes)
+	hidden = hidden || isUnseen(int(g)) || isEnding(int(g))
 	for _, pids := range owners {
 		if len(pids) == 0 && !hidden {
-			return nil, fmt.Errorf("%w: %s", errStranger, address)
+			return nil, fmt.Errorf("%w: %s", ErrStranger, address)
 		}
 	}
 	all := slices.Concat(owners...)
@@ -81,7 +84,7 @@ func listeningInodes(network, address string) ([]string, error) {
 	if network == "unix" {
 		inodes, err := unixInodes(netTables+"unix", address)
 		if isHidden(err) {
-			return nil, errBlind
+			return nil, ErrBlind
 		}
 		return inodes, err
 	}
@@ -101,7 +104,7 @@ func listeningInodes(network, address string) ([]string, error) {
 		}
 	}
 	if read == 0 {
-		return nil, errBlind
+		return nil, ErrBlind
 	}
 	for _, addr := range listenPreference(target.Addr()) {
 		if len(found[addr]) > 0 {
@@ -161,10 +164,10 @@ func tcpListeners(table string, each func(at netip.AddrPort, inode string)) erro
 	})
 }
 
-// listensOn returns the TCP addresses on which processes of the group listen, sorted: a
+// ListensOn returns the TCP addresses on which processes of the group listen, sorted: a
 // hint why a running worker does not answer. It reads what the kernel shows, for the log
 // only.
-func listensOn(group int) []string {
+func (g Group) ListensOn() []string {
 	var addresses, inodes []string
 	for _, table := range tcpTables() {
 		// Without the table there is only less to tell.
@@ -172,7 +175,7 @@ func listensOn(group int) []string {
 			addresses, inodes = append(addresses, at.String()), append(inodes, inode)
 		})
 	}
-	holders, _ := socketHolders(groupMembers(group), inodes)
+	holders, _ := socketHolders(g.Members(), inodes)
 	var own []string
 	for i, pids := range holders {
 		if len(pids) > 0 {
@@ -183,11 +186,11 @@ func listensOn(group int) []string {
 	return slices.Compact(own)
 }
 
-// sharedAddress returns a TCP address at which several of the groups have sockets of
+// SharedAddress returns a TCP address at which several of the groups have sockets of
 // their own (SO_REUSEPORT), and these groups; no groups if such an address does not
 // exist. It looks into processes only if several sockets listen at one address, and if
 // these sockets and the groups have changed since the look with the mark known.
-func sharedAddress(groups []int, known uint64) (address string, sharers []int, mark uint64) {
+func SharedAddress(groups []Group, known uint64) (address string, sharers []Group, mark uint64) {
 	inodes := make(map[string][]string)
 	for _, table := range tcpTables() {
 		// Without the table there is only less to tell.
@@ -201,8 +204,8 @@ func sharedAddress(groups []int, known uint64) (address string, sharers []int, m
 	if mark = sum.Sum64(); len(inodes) == 0 || mark == known {
 		return "", nil, mark
 	}
-	members := make(map[int][]int)
-	eachProcess(func(pid, group int) { members[group] = append(members[group], pid) })
+	members := make(map[Group][]int)
+	eachProcess(func(pid int, group Group) { members[group] = append(members[group], pid) })
 	for _, at := range slices.Sorted(maps.Keys(inodes)) {
 		sharers = nil
 		for _, group := range groups {
