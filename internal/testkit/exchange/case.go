@@ -10,8 +10,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-
-	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 //go:embed testdata/*.txt testdata/juggler.1/*.txt
@@ -49,15 +47,21 @@ func NewCases(t testing.TB) []Case {
 func casesOf(t testing.TB, dir string) (all []Case) {
 	t.Helper()
 	entries, err := files.ReadDir(dir)
-	testkit.Must(t, err)
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, entry := range entries {
 		if entry.IsDir() {
 			continue
 		}
 		text, err := files.ReadFile(dir + "/" + entry.Name())
-		testkit.Must(t, err)
+		if err != nil {
+			t.Fatal(err)
+		}
 		cases, err := Parse(path.Base(entry.Name()), string(text))
-		testkit.Must(t, err)
+		if err != nil {
+			t.Fatal(err)
+		}
 		all = append(all, cases...)
 	}
 	return all

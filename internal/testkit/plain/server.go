@@ -17,7 +17,6 @@ import (
 
 	"github.com/cabrank/cabrank/internal/h2"
 	"github.com/cabrank/cabrank/internal/shard"
-	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // Body is what every request is answered with, but for HEAD.
@@ -43,7 +42,9 @@ type Server struct {
 func Start(t testing.TB) *Server {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	testkit.Must(t, err)
+	if err != nil {
+		t.Fatal(err)
+	}
 	s := &Server{
 		Addr: ln.Addr().String(), ln: ln,
 		shard: shard.NewGroup(time.Now(), &h2.Budget{Total: 64 << 20}).New(),

@@ -4,12 +4,18 @@ package load_test
 
 import (
 	"encoding/json"
+	"net"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"syscall"
 	"testing"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/health"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/reflection"
 
 	"github.com/cabrank/cabrank/internal/testkit"
 	"github.com/cabrank/cabrank/lab/internal/lab"
@@ -90,10 +96,25 @@ func TestLabLoadThresholds(t *testing.T) {
 	}
 }
 
+// startGRPCOnly starts a server that describes itself and speaks gRPC alone, as no
+// cabrank does.
+func startGRPCOnly(t *testing.T) (address string) {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	testkit.Must(t, err)
+	server := grpc.NewServer()
+	healthpb.RegisterHealthServer(server, health.NewServer())
+	reflection.Register(server)
+	go server.Serve(listener)
+	t.Cleanup(server.Stop)
+	return listener.Addr().String()
+}
+
 // A line for each fault, and nothing was called.
 func TestLabLoadRefuses(t *testing.T) {
 	address := startDemo(t)
 	plan := []string{"--rate", "10", "--duration", "1s"}
+	const check = "grpc.health.v1.Health/Check"
 	for _, test := range []struct {
 		name, address, method string
 		args                  []string
@@ -104,7 +125,7 @@ func TestLabLoadRefuses(t *testing.T) {
 		{"no such threshold", address, sayHello, append(plan, "--data", "{}", "--fail", "p99<"), "not a duration"},
 		{"a search of nothing", address, sayHello, append(plan, "--data", "{}", "--find"), "at which thresholds?"},
 		{"no place for the results", address, sayHello, append(plan, "--data", "{}", "--out", "/proc/results"), "--out: "},
-		{"another protocol", address, sayHello, append(plan, "--data", "{}", "--protocol", "connect"), "does not speak Connect"},
+		{"another protocol", startGRPCOnly(t), check, append(plan, "--data", "{}", "--protocol", "connect"), "does not speak Connect"},
 		{"nobody there", "127.0.0.1:1", sayHello, append(plan, "--data", "{}"), "connection refused"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
