@@ -182,6 +182,14 @@ bench-socket: build ## Measure what sockets cost beside the old server: calls, e
 	@scripts/install-deps.sh workers
 	@go run ./test/oldjuggler/bench $(BENCH_FLAGS)
 
+.PHONY: ablation
+ablation: build lab ## Take one mechanism after the other out of the tree of the tag before-spine, and write down what is worse; two hours.
+	@scripts/install-deps.sh workers
+	@go run ./test/ablation tests
+	@go run ./test/ablation faults
+	@go run ./test/ablation workloads
+	@go run ./test/ablation table
+
 .PHONY: bars
 bars: ## Hold the simulated rank and number of workers against their ideals, at length, and print the tables.
 	@go test -tags soak -count=1 -timeout 2h -v -run '^TestBar' $(call packages,^func TestBar) | sed -n '/^|/p; /^FAIL/p; /_test.go:/p'

@@ -359,6 +359,8 @@ var layers = map[string]layer{
 	},
 	// It runs tests, as a program of its own.
 	"test/lane": {notStd: []string{"net"}},
+	// It runs tests and the lab, as programs of their own.
+	"test/ablation": {notStd: []string{"net"}},
 	// It reads sources.
 	"test/macos": {notStd: []string{"net"}},
 	// The programs that ours has to work with, which are no longer to be had: it shares
@@ -413,6 +415,8 @@ var mutable = map[string]string{
 	"packaging.parts":                "a compiled expression",
 	"packaging.tables":               "a compiled expression",
 	"packaging.ruby":                 "embedded files; nothing writes to them",
+	"test/ablation.ablated":          "a compiled expression",
+	"test/ablation.compileFault":     "a compiled expression",
 	"test/lane.never":                "a compiled expression",
 	"test/lane.onlyLong":             "a compiled expression",
 	"test/lane.realTag":              "a compiled expression",
