@@ -183,7 +183,7 @@ bench-socket: build ## Measure what sockets cost beside the old server: calls, e
 	@go run ./test/oldjuggler/bench $(BENCH_FLAGS)
 
 .PHONY: ablation
-ablation: build lab ## Take one mechanism after the other out of the tree of the tag before-spine, and write down what is worse; two hours.
+ablation: build lab ## Take one mechanism after the other out of the tree before the spine was rebuilt, and write down what is worse; two hours.
 	@scripts/install-deps.sh workers
 	@go run ./test/ablation tests
 	@go run ./test/ablation faults

@@ -32,7 +32,7 @@ func newCopy(ctx context.Context) (c *copied, err error) {
 	if c.in, err = os.MkdirTemp("", "ablation-"); err != nil {
 		return nil, err
 	}
-	if _, err = command(ctx, c.root, "git", "worktree", "add", "--detach", "--force", c.in, tag()); err != nil {
+	if _, err = command(ctx, c.root, "git", "worktree", "add", "--detach", "--force", c.in, origin()); err != nil {
 		return nil, err
 	}
 	for _, name := range []string{".deps", ".tools", "examples/node/node_modules"} {

@@ -6,8 +6,8 @@
 //	go run ./test/ablation workloads [FLAG...]   real processes; the flags are those of cabrank-lab run
 //	go run ./test/ablation table                 writes the table of both
 //
-// Each diff of bench/ablation is applied to a copy of the tree as the tag before-spine has
-// it. Without names all are tried of which bench/out/ablation knows nothing yet.
+// Each diff of bench/ablation is applied to a copy of the tree as it was before the spine
+// was rebuilt. Without names all are tried of which bench/out/ablation knows nothing yet.
 package main
 
 import (
@@ -27,8 +27,10 @@ const (
 	found = "bench/out/ablation/tests.json"
 )
 
-// tag is what the diffs apply to; ABLATION_TAG names something else.
-func tag() string { return cmp.Or(os.Getenv("ABLATION_TAG"), "before-spine") }
+// origin is the commit that the diffs apply to; ABLATION_BASE names another one.
+func origin() string {
+	return cmp.Or(os.Getenv("ABLATION_BASE"), "22b632c5f51f57f36d0fa8fe1e1786a5f8056815")
+}
 
 func main() {
 	if err := run(context.Background(), os.Args[1:]); err != nil {

@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"os"
 	"slices"
 	"strconv"
@@ -58,43 +59,70 @@ func beyond(failed, anyway []string) []string {
 	return slices.DeleteFunc(slices.Clone(failed), func(name string) bool { return slices.Contains(anyway, name) })
 }
 
-// lostBars are the bars that were held, and are not any more. Those that are only nearer
-// to their limits by 5 % and more are counted.
+// lostBars says of which bars how many settings were held and are not any more, and how far
+// the worst of them is beyond its limit. Those that are only nearer by 5 % are counted.
 func lostBars(r, whole *result) (lost []string) {
-	nearer := 0
+	type group struct {
+		all, lost int
+		far       float64
+		worst     string
+	}
+	groups, nearer := map[string]*group{}, 0
 	for name, seen := range r.Bars {
 		before := whole.Bars[name]
-		switch {
-		case before.past(1) || before.Must == "":
-		case seen.past(1):
-			lost = append(lost, fmt.Sprintf("%s %.3g, was %.3g (%s)", name, seen.Value, before.Value, seen.Must))
-		case barSeen{fmt.Sprint(seen.sign(), " ", before.Value), seen.Value}.past(1.05):
+		if before.Must == "" || before.beyond() > 1 {
+			continue
+		}
+		bar, _, _ := strings.Cut(name, ",")
+		g := groups[bar]
+		if g == nil {
+			g = &group{}
+			groups[bar] = g
+		}
+		g.all++
+		switch far := seen.beyond(); {
+		case far > 1:
+			g.lost++
+			if far > g.far {
+				g.far, g.worst = far, fmt.Sprintf("%s after %s, to be %s", seen, before, seen.Must)
+			}
+		case far > 1.05*before.beyond():
 			nearer++
+		}
+	}
+	for bar, g := range groups {
+		if g.lost > 0 {
+			lost = append(lost, fmt.Sprintf("%s: %d of %d, at worst %s", bar, g.lost, g.all, g.worst))
 		}
 	}
 	slices.Sort(lost)
 	if nearer > 0 {
-		lost = append([]string{fmt.Sprintf("%d are 5 %% nearer to their limits", nearer)}, lost...)
+		lost = append(lost, fmt.Sprintf("%d are 5 %% nearer to their limits", nearer))
 	}
 	return lost
 }
 
-func (b barSeen) sign() string {
-	sign, _, _ := strings.Cut(b.Must, " ")
-	return sign
+// String is the value as people read it.
+func (b barSeen) String() string {
+	if b.Value > 1e6 {
+		return "∞" // not answered
+	}
+	return strconv.FormatFloat(b.Value, 'g', 3, 64)
 }
 
-// past reports whether the value is so many times beyond its bound: "≤ 1.1", "≥ 0.9".
-func (b barSeen) past(times float64) bool {
+// beyond is how many times the value is its limit, "≤ 1.1", or the limit the value,
+// "≥ 0.9": above 1 it is not held.
+func (b barSeen) beyond() float64 {
 	sign, number, _ := strings.Cut(b.Must, " ")
-	bound, err := strconv.ParseFloat(number, 64)
+	limit, err := strconv.ParseFloat(number, 64)
+	const least = 1e-9 // a limit may be 0, and so may a share be that has to be more
 	switch {
 	case err != nil:
-		return true
+		return math.Inf(1)
 	case sign == "≥":
-		return b.Value*times < bound
+		return limit / max(b.Value, least)
 	default:
-		return b.Value > bound*times
+		return (b.Value + least) / (limit + least)
 	}
 }
 
