@@ -22,14 +22,9 @@ func cleanHost(host string) (string, error) {
 	if strings.HasPrefix(host, "[") && strings.HasSuffix(host, "]") {
 		host = host[1 : len(host)-1]
 	}
-	if strings.Contains(host, ":") {
-		address, zone, _ := strings.Cut(host, "%") // which may follow
-		if net.ParseIP(address) == nil || strings.ContainsFunc(zone, unicode.IsControl) {
-			return "", fmt.Errorf("%s is not a host", quote(host))
-		}
-		return host, nil
-	}
-	if strings.ContainsAny(host, " /@[],\"") || strings.ContainsFunc(host, unicode.IsControl) {
+	address, _, _ := strings.Cut(host, "%") // a zone may follow
+	isAddress := strings.Contains(host, ":")
+	if isAddress && net.ParseIP(address) == nil || !isAddress && strings.ContainsAny(host, " /@[],\"") || strings.ContainsFunc(host, unicode.IsControl) {
 		return "", fmt.Errorf("%s is not a host", quote(host))
 	}
 	return host, nil
@@ -86,8 +81,6 @@ func splitHostPort(address string) (host string, port int, err error) {
 	}
 	return host, port, nil
 }
-
-const controlLegal = "auto, off, or the path of a unix socket, with a /"
 
 // cleanControl accepts where the control socket is. A word without a slash is
 // more likely a slip than the name of a file.

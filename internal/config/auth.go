@@ -29,23 +29,19 @@ func (a Auth) AllDoors() bool { return a.Doors == "all" }
 
 // authRules see to it that what is meant to keep callers out does, and that a cookie counts
 // for pages that are listed; and that nobody from elsewhere can publish without a token.
-func (c *Config) authRules() []rule {
+func (c *Config) authRules(refuse refuse) {
 	a, push := c.Auth, c.Socket.Push
 	pushHost, _, _ := splitHostPort(push) // none if it is off
-	rules := []rule{
-		{a.Secret != "" && a.Key != "", "auth.secret", fmt.Sprintf("there is auth.key, too (%s)", c.origins["auth.key"]), "one of them"},
-		{a.Cookie != "" && len(c.Socket.Origins) == 0, "auth.cookie", "browsers send it for any page, and no origin is listed", "none, or socket.origin beside it"},
-		{
-			push != off && c.Socket.PushToken == "" && !isOwnHost(pushHost), "socket.push",
-			push + " can be reached from elsewhere, and there is no socket.push_token", "an address such as 127.0.0.1:9001, or a token beside it",
-		},
-	}
+	refuse(a.Secret != "" && a.Key != "", "auth.secret", fmt.Sprintf("there is auth.key, too (%s)", c.origins["auth.key"]), "one of them")
+	refuse(a.Cookie != "" && len(c.Socket.Origins) == 0, "auth.cookie", "browsers send it for any page, and no origin is listed", "none, or socket.origin beside it")
+	refuse(push != off && c.Socket.PushToken == "" && !isOwnHost(pushHost), "socket.push",
+		push+" can be reached from elsewhere, and there is no socket.push_token", "an address such as 127.0.0.1:9001, or a token beside it")
 	for _, part := range partsOf(reflect.ValueOf(&a).Elem()) {
 		if !a.IsOn() && (part.name != "doors" || a.AllDoors()) {
-			return append(rules, rule{true, "auth." + part.name, "nobody is asked for a token", "its default, or auth.key or auth.secret beside it"})
+			refuse(true, "auth."+part.name, "nobody is asked for a token", "its default, or auth.key or auth.secret beside it")
+			return
 		}
 	}
-	return rules
 }
 
 func cleanGlob(glob string) (string, error) {

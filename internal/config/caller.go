@@ -28,14 +28,15 @@ func (k CallerKey) String() string {
 }
 
 const (
-	unixPeer     = "unix" // the address of all that come over unix sockets
-	metadataMark = ":"
+	unixPeer       = "unix" // the address of all that come over unix sockets
+	metadataMark   = ":"
+	authorityField = ":authority" // the one pseudo header that says who calls whom
+	callersLegal   = "values of fair.key"
+
+	// These bound the value of a key that is written in a file, and the name of a header, in bytes.
+	maxCaller     = 200
+	maxHeaderName = 100
 )
-
-// maxCaller bounds the value of a key that is written in a file, in bytes.
-const maxCaller = 200
-
-const callersLegal = "values of fair.key"
 
 // quoteCaller returns a caller for an error line. One that is no address may be a
 // secret, such as an API key (fair.key: metadata), and is not told.
@@ -61,11 +62,10 @@ func callerPath(key, value string) string {
 
 // cleanCaller accepts what a header can hold (gRPC over HTTP/2, ASCII-Value).
 func cleanCaller(value string) (string, error) {
-	odd := func(r rune) bool { return r < ' ' || r > '~' }
 	switch {
 	case value == "" || strings.TrimSpace(value) != value:
 		return "", fmt.Errorf("%s is empty or has spaces around it", quoteCaller(value))
-	case strings.ContainsFunc(value, odd):
+	case !forms["ascii"].MatchString(value):
 		return "", fmt.Errorf("%s has characters that are not ASCII", quoteCaller(value))
 	case len(value) > maxCaller:
 		return "", fmt.Errorf("%s is longer than %d characters", quoteCaller(value), maxCaller)
@@ -79,10 +79,9 @@ func (c *Config) tidyCallers() (faults Faults) {
 	tidy, owners := map[string]float64{}, map[string]string{}
 	for _, written := range slices.Sorted(maps.Keys(c.Fair.Weights)) {
 		path := entryPath("fair.weights", written)
-		value, found := c.tidyCaller(owners, "", path, written)
-		for _, fault := range found {
-			fault.Key = callerPath("fair.weights", written)
-			faults = append(faults, fault)
+		value, what, allowed := c.tidyCaller(owners, "", written)
+		if what != "" {
+			faults = append(faults, c.origins[path].fault(callerPath("fair.weights", written), what, allowed))
 		}
 		tidy[value] = c.Fair.Weights[written]
 		c.origins[entryPath("fair.weights", value)] = c.origins[path] // under its tidy name, too
@@ -94,29 +93,34 @@ func (c *Config) tidyCallers() (faults Faults) {
 		lane := &c.Lanes[i]
 		lane.Keys = slices.Clone(lane.Keys)
 		for i, written := range lane.Keys {
-			value, found := c.tidyCaller(owners, lane.Name, entryPath("lanes", lane.Name)+".keys", written)
-			lane.Keys[i], faults = value, append(faults, found...)
+			value, what, allowed := c.tidyCaller(owners, lane.Name, written)
+			c.refuseInto(&faults)(what != "", entryPath("lanes", lane.Name)+".keys", what, allowed)
+			lane.Keys[i] = value
 		}
 	}
 	return faults
 }
 
-// tidyCaller returns the form that calls have of a value that a lane may own: of addresses
-// the shortest, without a zone.
-func (c *Config) tidyCaller(owners map[string]string, lane, path, written string) (string, Faults) {
-	value, told, as := written, quoteCaller(written), ""
+// tidyCaller returns the form that calls have of a value that a lane may own, of addresses
+// the shortest, without a zone; and what is wrong with it.
+func (c *Config) tidyCaller(owners map[string]string, lane, written string) (value, what, allowed string) {
+	value = written
 	if c.Fair.Key.By == relay.ByPeer && written != unixPeer {
 		address, err := netip.ParseAddr(written)
 		if err != nil {
-			allowed := fmt.Sprintf("addresses, unix, or another fair.key (%s)", c.origins["fair.key"])
-			return "", Faults{c.faultAt(path, told+" is not an address, and callers are told apart by theirs", allowed)}
+			allowed = fmt.Sprintf("addresses, unix, or another fair.key (%s)", c.origins["fair.key"])
+			return "", quoteCaller(written) + " is not an address, and callers are told apart by theirs", allowed
 		}
 		value = address.Unmap().WithZone("").String()
 	}
+	as := ""
 	if value != written {
 		as = ", as " + value
 	}
-	return value, c.onlyOnce(owners, value, lane, path, told, as)
+	if what, allowed = onlyOnce(owners, value, lane, as); what != "" {
+		what = quoteCaller(written) + what
+	}
+	return value, what, allowed
 }
 
 // callerKey is the kind of *CallerKey fields.
@@ -163,13 +167,23 @@ func meantMetadata(text string, unknown error) error {
 	return fmt.Errorf("%w; did you mean metadata:%s?", unknown, text)
 }
 
-// maxWeights bounds the callers with a weight of their own.
-const maxWeights = 1000
-
-// weights are shares by caller.
-func weights() mapping {
-	return mapping{
-		max: maxWeights, legal: callersLegal, clean: func(name string) error { _, err := cleanCaller(name); return err }, path: callerPath,
-		form: "key: weight", all: "weights", value: plain{`range:"0.01..1000"`},
+// checkHeaderName accepts a name that callers may send and that says something
+// about the call: a token (RFC 9110 5.6.2) in lower case (RFC 9113 8.2.1) that
+// belongs neither to gRPC nor to the connection (RFC 9113 8.2.2).
+func checkHeaderName(name string) error {
+	switch lower := strings.ToLower(name); {
+	case strings.HasPrefix(name, ":"):
+		return fmt.Errorf("%s is a pseudo header", quote(name))
+	case !forms["token"].MatchString(name):
+		return fmt.Errorf("%s is not the name of a header", quote(name))
+	case lower != name:
+		return fmt.Errorf("%s is not in lower case; did you mean %s?", quote(name), lower)
+	case name == "host" || name == "authority":
+		return fmt.Errorf("%s is not sent by callers of HTTP/2; did you mean %s?", quote(name), authorityField)
+	case forms["protocol"].MatchString(name):
+		return fmt.Errorf("%s belongs to the protocol, not to the call", quote(name))
+	case len(name) > maxHeaderName:
+		return fmt.Errorf("%s is longer than %d characters", quote(name), maxHeaderName)
 	}
+	return nil
 }

@@ -3,8 +3,8 @@ package config
 import (
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
-	"unicode"
 )
 
 // maxArguments bounds a command.
@@ -58,8 +58,8 @@ func (k commandLine) show(field any) string {
 		return none
 	}
 	for _, word := range words {
-		if word == "" || strings.ContainsAny(word, `"'\[]`) || strings.ContainsFunc(word, unicode.IsSpace) || strings.ContainsFunc(word, unicode.IsControl) {
-			return "[" + joinQuoted(words) + "]"
+		if !forms["word"].MatchString(word) {
+			return inList(words, strconv.Quote)
 		}
 	}
 	return strings.Join(words, " ")

@@ -9,6 +9,7 @@ import (
 
 	"github.com/cabrank/cabrank/internal/certs"
 	"github.com/cabrank/cabrank/internal/rank"
+	"github.com/cabrank/cabrank/internal/scrape"
 	"github.com/cabrank/cabrank/internal/socket"
 	"github.com/cabrank/cabrank/internal/worker"
 )
@@ -19,7 +20,7 @@ import (
 // It is made by Load, is complete and consistent, and is not changed
 // afterwards; reading it from several goroutines is safe.
 type Config struct {
-	Listen      Listener       `key:"listen" kind:"door" flag:"listen" arg:"HOST:PORT" default:":8080" change:"upgrade" help:"where callers come in (no host: every interface; port 0: the system chooses)"`
+	Listen      Listener       `key:"listen" kind:"door" parts:"server.host=Host server.port=Port" flag:"listen" arg:"HOST:PORT" default:":8080" change:"upgrade" help:"where callers come in (no host: every interface; port 0: the system chooses)"`
 	CallTimeout time.Duration  `key:"call_timeout" also:"server.proxy_timeout" env:"SERVER_PROXY_TIMEOUT" default:"0s" range:"1ms..24h" zero:"none" change:"reload" help:"bound on every call, on top of the caller's own deadline"`
 	Proxies     []netip.Prefix `key:"proxies" kind:"networks" default:"none" change:"reload" help:"addresses of proxies in front: from these the last entry of x-forwarded-for that is not among them is the caller's address"`
 	Control     string         `key:"control" kind:"control" flag:"control" arg:"auto|off|PATH" default:"auto" change:"upgrade" help:"unix socket by which cabrank status, restart and the like reach this process; auto is one of its own in the runtime directory"`
@@ -36,7 +37,7 @@ type Config struct {
 	UpstreamTLS certs.Peer `key:"upstream_tls" kind:"peers" default:"none" change:"reload" help:"how upstreams with the mark tls: are known, and what they are shown; files that change are read again"`
 	DNS         DNS        `key:"dns"`
 
-	HealthCheck  HealthCheck
+	HealthCheck  HealthCheck   `key:"health_check"`
 	DrainTimeout time.Duration `key:"drain_timeout" flag:"drain-timeout" arg:"TIME" default:"20s" range:"0s..24h" change:"reload" help:"how long calls may finish when cabrank stops, or the worker that they run on"`
 	PreStopDelay time.Duration `key:"pre_stop_delay" flag:"pre-stop-delay" arg:"TIME" default:"0s" range:"0s..1h" change:"reload" help:"how long all stays open after readiness is off, before the drain"`
 	Hooks        Hooks         `key:"hooks" kind:"hooks" default:"none" change:"restart" secret:"yes" help:"commands that are run around the life of each worker; each may take workers.boot_timeout"`
@@ -55,7 +56,7 @@ type Config struct {
 	Methods      []MethodRule  `key:"methods" kind:"rules" default:"none" change:"reload" help:"how calls of a method are bounded, repeated and cancelled"` // whole names first
 	Explain      bool          `key:"explain" default:"false" change:"reload" help:"whether answers carry cabrank-queue-ms and cabrank-worker in their trailers"`
 
-	Probes    Listener  `key:"probes" kind:"probes" flag:"probes" arg:"HOST:PORT|off" default:":5555" change:"upgrade" help:"where /startup, /readiness and /liveness answer"`
+	Probes    Listener  `key:"probes" kind:"probes" parts:"probes.enabled=On probes.port=Port" flag:"probes" arg:"HOST:PORT|off" default:":5555" change:"upgrade" help:"where /startup, /readiness and /liveness answer"`
 	Metrics   Metrics   `key:"metrics"`
 	Log       Log       `key:"log"`
 	AccessLog AccessLog `key:"access_log"`
@@ -73,7 +74,7 @@ type Config struct {
 	Socket Socket `key:"socket"`
 	Auth   Auth   `key:"auth" kind:"auth" default:"none" change:"upgrade" help:"by which tokens callers show who they are, and what each may do (docs/socket-auth.md); none: nobody is asked"`
 
-	Shards int // that share the connections, each served by one CPU at a time
+	Shards int `key:"shards" hidden:"variable" default:"usable CPUs" range:"1..256" change:"upgrade" help:"parts that share the connections, each served by one CPU at a time: more gain nothing, fewer leave CPUs idle"`
 
 	// Command is what each worker runs, with its placeholders still in place (see
 	// Placeholders). It is empty where no workers are wanted: there are Upstreams,
@@ -113,7 +114,10 @@ type (
 )
 
 // HealthCheck is the rhythm in which endpoints are asked for their health.
-type HealthCheck struct{ Interval, Timeout time.Duration }
+type HealthCheck struct {
+	Interval time.Duration `key:"interval" hidden:"gruf" env:"HEALTH_CHECK_INTERVAL" default:"5s" range:"10ms..1h" change:"reload" help:"how often; workers that serve calls are not asked, and one that is silent for longer is missed"`
+	Timeout  time.Duration `key:"timeout" hidden:"gruf" env:"HEALTH_CHECK_TIMEOUT" default:"5s" range:"10ms..1h" change:"reload" help:"how long an answer may take: who takes longer is sick, or its machine is"`
+}
 
 // DNS says how the names among the upstreams are looked up.
 type DNS struct {
@@ -122,11 +126,18 @@ type DNS struct {
 
 // Metrics is the metrics page.
 type Metrics struct {
-	Listener `key:"" also:"metrics.listen" kind:"metrics" flag:"metrics" arg:"HOST:PORT|off" default:":9394" change:"upgrade" help:"where the metrics page answers, at /metrics if no path is given"`
+	Listener `key:"" also:"metrics.listen" kind:"metrics" parts:"metrics.enabled=On metrics.port=Port metrics.path=Path" flag:"metrics" arg:"HOST:PORT|off" default:":9394" change:"upgrade" help:"where the metrics page answers, at /metrics if no path is given"`
 
 	Gauges   Gauges        `key:"gauges" kind:"gauges" default:"none" change:"upgrade" help:"how a gauge that several workers have is merged, by name; others are summed. per_worker: all metrics are shown for each worker, and none is summed"`
-	Interval time.Duration // how often the workers' own pages are read
+	Interval time.Duration `key:"interval" hidden:"gruf" env:"METRICS_INTERVAL" default:"5s" range:"100ms..1h" change:"reload" help:"how often the workers' own pages are read: often enough for any scraper, and it costs a worker nothing"`
 }
+
+// Gauges is how gauges of several workers are merged, by name, in which * stands for any
+// letters.
+type Gauges map[string]scrape.Policy
+
+// PerWorker reports whether nothing is merged, whatever it is.
+func (g Gauges) PerWorker() bool { _, all := g[""]; return all }
 
 // Log says what is logged and how.
 type Log struct {
@@ -145,8 +156,9 @@ type Queue struct {
 	Length  int           `key:"length" flag:"queue" arg:"N" default:"1000" range:"0..1000000" change:"reload" help:"calls that may wait for a slot (0: nobody waits)"`
 	Timeout time.Duration `key:"timeout" flag:"queue-timeout" arg:"TIME" default:"30s" range:"1ms..1h" change:"reload" help:"longest wait for a slot"` // R10
 
-	Shed        bool // refuse what cannot end before its deadline (R16); always, but for benchmarks
-	NewestFirst bool // the newest call first while calls come too fast; always, but for benchmarks
+	// Always, but for benchmarks: without them calls are served in their order, and for callers who have gone.
+	Shed        bool `key:"shed" hidden:"variable" default:"true" change:"reload" help:"whether what cannot end before its deadline is refused"` // R16
+	NewestFirst bool `key:"newest_first" hidden:"variable" default:"true" change:"reload" help:"whether the newest call goes first while calls come too fast"`
 }
 
 // Fair says who shares the slots, and how.

@@ -39,14 +39,9 @@ func (c Changes) Keys() []string {
 
 // Diff names what is another value in now than in before, from wherever it came.
 // Values that may be secrets are not in it.
-func Diff(before, now *Config) Changes {
-	var changes Changes
+func Diff(before, now *Config) (changes Changes) {
 	for _, key := range ownKeys() {
-		found := key.changes(before, now)
-		for i := range found {
-			found[i].Applies = key.appliesBetween(before, now)
-		}
-		changes = append(changes, found...)
+		changes = append(changes, key.changes(before, now)...)
 	}
 	return changes
 }
@@ -65,26 +60,24 @@ func (k Key) changes(before, now *Config) Changes {
 	if k.Name == "workers.command" { // also if it came from somewhere else
 		was, is = &before.Command, &now.Command
 	}
+	change := Change{k.Name, k.kind.show(was), k.kind.show(is), k.appliesBetween(before, now)}
+	same := reflect.DeepEqual(was, is)
 	parts, has := k.kind.(nested)
 	switch {
 	case has && k.Secret == secretNames: // how many there are
-		return k.change(countOf(was), countOf(is), reflect.DeepEqual(was, is))
-	case has && parts.max > 0 && !parts.list:
+		change.Old, change.New = countOf(was), countOf(is)
+	case has && parts.max > 0 && !parts.list && parts.word == "":
 		return k.changedEntries(parts.linesOf(was), parts.linesOf(is))
+	default:
+		same = change.Old == change.New && (same || !strings.Contains(change.New, hidden))
+		if k.Secret != "" {
+			change.Old, change.New = masked(change.Old), masked(change.New)
+		}
 	}
-	old, text := k.kind.show(was), k.kind.show(is)
-	same := old == text && (!strings.Contains(text, hidden) || reflect.DeepEqual(was, is))
-	if k.Secret != "" {
-		old, text = masked(old), masked(text)
-	}
-	return k.change(old, text, same)
-}
-
-func (k Key) change(before, now string, same bool) Changes {
 	if same {
 		return nil
 	}
-	return Changes{{Key: k.Name, Old: before, New: now}}
+	return Changes{change}
 }
 
 // masked hides a value, but not that there is none.
@@ -118,12 +111,8 @@ func (k Key) changedEntries(before, now []line) (changes Changes) {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(both)) {
-		pair := both[name]
-		old, text := cmp.Or(pair[0].told, none), cmp.Or(pair[1].told, none)
-		same := reflect.DeepEqual(pair[0].value, pair[1].value)
-		for _, change := range k.change(old, text, same) {
-			change.Key = entryPath(k.Name, name)
-			changes = append(changes, change)
+		if pair := both[name]; !reflect.DeepEqual(pair[0].value, pair[1].value) {
+			changes = append(changes, Change{entryPath(k.Name, name), cmp.Or(pair[0].told, none), cmp.Or(pair[1].told, none), k.Applies})
 		}
 	}
 	return changes

@@ -93,7 +93,7 @@ func TestShownRulesCanBeReadBack(t *testing.T) {
 	var environ []string
 	below := map[string]string{}
 	for _, key := range Keys() {
-		if _, ok := key.kind.(structure); ok {
+		if _, ok := key.kind.(nested); ok {
 			environ = append(environ, key.Env+"="+key.kind.show(key.field(first)))
 		}
 	}

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/cabrank/cabrank/internal/strictyaml"
 )
 
 // Each fault is one line with the place, the key, what is wrong and what is
@@ -111,10 +113,6 @@ func TestFlagAndVariableFaults(t *testing.T) {
 		{"listen without port", map[string]string{"listen": "8080"}, "", `flag --listen: listen: "8080" is not HOST:PORT; allowed: HOST:PORT, port 0 to 65535; with the word shared behind it others may listen there, too`},
 		{"listen is never off", map[string]string{"listen": "off"}, "", `flag --listen: listen: "off" is not HOST:PORT; allowed: HOST:PORT, port 0 to 65535; with the word shared behind it others may listen there, too`},
 		{"probes on a wrong port", map[string]string{"probes": ":70000"}, "", `flag --probes: probes: ":70000" has no port from 0 to 65535; allowed: HOST:PORT, port 0 to 65535, or off`},
-		{"unknown flag", map[string]string{"wokers": "1"}, "", "flag --wokers: unknown flag; did you mean --workers?"},
-		{"key without a flag", map[string]string{"limits.idle_timeout": "60s"}, "", "flag --limits.idle_timeout: unknown flag; limits.idle_timeout has no flag: set it in the file or by the variable CABRANK_LIMITS_IDLE_TIMEOUT"},
-		{"end of a key without a flag", map[string]string{"idle-timeout": "60s"}, "", "flag --idle-timeout: unknown flag; limits.idle_timeout has no flag: set it in the file or by the variable CABRANK_LIMITS_IDLE_TIMEOUT"},
-		{"end of two keys", map[string]string{"timeout": "60s"}, "", "flag --timeout: unknown flag"},
 		{"missing file by flag", map[string]string{"config": "no.yml"}, "", `flag --config: cannot read "no.yml": file does not exist; allowed: a readable YAML file`},
 		{"empty file name", map[string]string{"config": ""}, "CONFIG_PATH=x.yml", `flag --config: cannot read "": file does not exist; allowed: a readable YAML file`},
 		{"missing file by variable", nil, "CONFIG_PATH=no.yml", `variable CONFIG_PATH: cannot read "no.yml": file does not exist; allowed: a readable YAML file`},
@@ -129,6 +127,18 @@ func TestFlagAndVariableFaults(t *testing.T) {
 				t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), test.want)
 			}
 		})
+	}
+}
+
+// A flag that there is not is told with what was meant, or how the key is set.
+func TestSuggest(t *testing.T) {
+	const noFlag = "; limits.idle_timeout has no flag: set it in the file or by the variable CABRANK_LIMITS_IDLE_TIMEOUT"
+	for flag, want := range map[string]string{
+		"wokers": "; did you mean --workers?", "limits.idle_timeout": noFlag, "idle-timeout": noFlag, "timeout": "", "slots-max": ": now slots: MIN-MAX",
+	} {
+		if got := Suggest(flag); got != want {
+			t.Errorf("--%s%s, want %s", flag, got, want)
+		}
 	}
 }
 
@@ -215,7 +225,7 @@ func TestUnreadableFile(t *testing.T) {
 }
 
 func TestOversizedFile(t *testing.T) {
-	from := sources(map[string]string{"cabrank.yml": strings.Repeat("#", maxFileSize+1)})
+	from := sources(map[string]string{"cabrank.yml": strings.Repeat("#", strictyaml.MostBytes+1)})
 	want := []string{"cabrank.yml: has more than 1048576 bytes; allowed: at most 1048576"}
 	if got := faultsOf(t, from); !slices.Equal(got, want) {
 		t.Errorf("got %q", got)

@@ -12,10 +12,6 @@ import (
 	"github.com/cabrank/cabrank/internal/strictyaml"
 )
 
-// maxFileSize bounds the file. The whole table with a comment per key is a few
-// KiB; what is larger is not a configuration.
-const maxFileSize = 1 << 20
-
 // file is one configuration file on its way to settings.
 type file struct {
 	name     string
@@ -94,8 +90,8 @@ func (f *file) setting(key Key, path string, value strictyaml.Node) {
 	if f.sections[path] { // of which this is the one value, so that there is no section besides
 		f.seen[path] = value.Line
 	}
-	if _, hasParts := key.kind.(structure); value.Given() || !hasParts { // else every entry under it is commented out
-		f.settings = append(f.settings, setting{key, value, Origin{File: f.name, Line: value.Line}})
+	if _, hasParts := key.kind.(nested); value.Given() || !hasParts { // else every entry under it is commented out
+		f.settings = append(f.settings, setting{key, value, Origin{f.name, value.Line}})
 	}
 }
 

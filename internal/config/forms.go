@@ -4,6 +4,7 @@ import "regexp"
 
 // forms are those of texts of which no more has to be known.
 var forms = map[string]*regexp.Regexp{
+	"ascii":  regexp.MustCompile(`^[ -~]*$`),
 	"gauge":  regexp.MustCompile(`^[a-zA-Z0-9_:*]{1,200}$`),                    // * stands for any letters
 	"lane":   regexp.MustCompile(`^[a-z0-9_-]{1,32}$`),                         // the label of a metric
 	"line":   regexp.MustCompile(`^\P{Cc}+$`),                                  // Cc: control characters
@@ -20,6 +21,7 @@ var forms = map[string]*regexp.Regexp{
 	"source":   regexp.MustCompile(`^([^-{\p{Cc}]\P{Cc}*)?$`),          // what looks like a key itself is none
 	"token":    regexp.MustCompile("^[a-zA-Z0-9!#$%&'*+.^_`|~-]+$"),    // RFC 9110 5.6.2
 	"variable": regexp.MustCompile(`^[a-zA-Z_][a-zA-Z0-9_]*$`),         // POSIX, Base Definitions 8.1
+	"word":     regexp.MustCompile(`^[^"'\\\[\]\pZ\s\p{Cc}]+$`),        // of a command, that needs no quotes
 	"yaml":     regexp.MustCompile(`^[a-zA-Z0-9/_][a-zA-Z0-9/_.*-]*$`), // what needs no quotes
 	"visible":  regexp.MustCompile(`^[[:graph:]]+$`),                   // ASCII without blanks
 

@@ -22,11 +22,10 @@ func (c *Config) UpstreamItself(door string, local []netip.Addr) error {
 	var faults Faults
 	for _, upstream := range c.Upstreams {
 		to, toPort, err := net.SplitHostPort(strings.TrimPrefix(upstream, tlsMark)) // fails for a path, and for a name with its mark
-		if err != nil || toPort != port || !reaches(to, host, local) {
-			continue
+		if err == nil && toPort == port && reaches(to, host, local) {
+			what := fmt.Sprintf("%s is cabrank itself, which takes calls on %s (listen: %s)", upstream, door, c.origins["listen"])
+			faults = append(faults, c.FaultAt("upstreams", what, "addresses of others"))
 		}
-		what := fmt.Sprintf("%s is cabrank itself, which takes calls on %s (listen: %s)", upstream, door, c.origins["listen"])
-		faults = append(faults, c.faultAt("upstreams", what, "addresses of others"))
 	}
 	if len(faults) == 0 {
 		return nil
@@ -36,35 +35,18 @@ func (c *Config) UpstreamItself(door string, local []netip.Addr) error {
 
 // reaches reports whether a connection to one host is taken by who listens on the other.
 func reaches(to, host string, local []netip.Addr) bool {
-	switch to {
-	case host:
-		return true
-	case "0.0.0.0": // Linux connects to the loopback address of that kind
-		to = "127.0.0.1"
-	case "::":
-		to = "::1"
+	loopback := map[string]string{"localhost": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"} // Linux connects to that of the kind
+	target, err := netip.ParseAddr(cmp.Or(loopback[to], to))
+	if host == "localhost" {
+		host = loopback[host]
 	}
-	target, err := hostAddress(to)
-	on, unknown := hostAddress(cmp.Or(host, "::"))
+	on, unknown := netip.ParseAddr(cmp.Or(host, "::"))
+	target, on = target.Unmap().WithZone(""), on.Unmap().WithZone("")
 	switch {
 	case err != nil || unknown != nil:
-		return false
+		return to == host
 	case on.IsUnspecified():
 		return (target.IsLoopback() || slices.Contains(local, target)) && (on.Is6() || target.Is4()) // "::" takes both
 	}
 	return target == on
-}
-
-func hostAddress(host string) (netip.Addr, error) {
-	if host == "localhost" {
-		host = "127.0.0.1"
-	}
-	address, err := netip.ParseAddr(host)
-	return address.Unmap().WithZone(""), err
-}
-
-// Written returns where a key was written, and false if it has its default.
-func (c *Config) Written(key string) (Origin, bool) {
-	origin, written := c.origins[key]
-	return origin, written
 }

@@ -1,11 +1,25 @@
 package config
 
 import (
+	"cmp"
+	"reflect"
 	"slices"
 	"strings"
+	"sync"
 )
 
-// Key is one row of the table of settings.
+// Key is a setting: a field of Config, or of a struct that is a value or an entry of one. The
+// tags of the field say all that there is to know of it:
+//
+//	key:"timeout"     the name; in a section, a struct without help, behind that of the section
+//	also:"a,b"        other names that the file may use
+//	parts:"a.b=Host"  gruf-relay's names for parts of the value, and the fields that they set
+//	env, flag, arg    the variable, if it is gruf-relay's; the flag, and what --help calls its argument
+//	default, help     for people, and the value where nobody gives one
+//	change:"reload"   from when on another value holds: reload, restart or upgrade
+//	secret:"yes"      the value is not repeated when it changes; "names": nor are the names of entries
+//	hidden:"gruf"     it is on no list but that of docs/why.md; "variable": nor in a file, only benchmarks set it
+//	kind:"upstream"   a kind of kinds(); without it range, zero, word, unit and oneof as in strictyaml
 type Key struct {
 	Name    string   // dotted, as in the file: "workers.count"
 	Aliases []string // other names that the file may use
@@ -15,41 +29,36 @@ type Key struct {
 	Default string   // as it could be written in a file; for a measured one what is measured
 	Help    string   // what it means, one line
 	Applies Applies  // from when on a changed value holds
-	Secret  string   // "yes": the value may hold secrets, and is not repeated when it changes; or secretNames
-	Hidden  bool     // it is not in the table: see grufKeys and benchKeys
-	Of      string   // of such a name: the key of whose value it is a part
+	Secret  string
+	Hidden  string
+	Of      string // of a name of gruf-relay's: the key of whose value it is a part
 
-	kind     kind
-	field    func(*Config) any         // the pointer that kind sets
-	measured func(cpus, procs int) int // the default where it depends on the machine: usable CPUs, GOMAXPROCS
+	kind  kind
+	index []int // of the field
 }
 
-// Allowed says which values the key takes.
-func (k Key) Allowed() string { return k.kind.allowed() }
+// Applies says from when on a changed value of a key holds in a cabrank that
+// runs, and is called as the command is that makes a change hold. Every class
+// includes those above it: a restart reloads first, and a new cabrank reads all.
+type Applies string
 
-// parts are what the key, or an entry of it, consists of; most have none.
-func (k Key) parts() (parts []Key) {
-	kind, is := k.kind.(nested)
-	if !is || kind.of == nil || kind.list {
-		return nil
-	}
-	entry := "[]."
-	if k.isSingle() {
-		entry = "."
-	}
-	for _, p := range fieldsOf(kind.of) {
-		part := p.asKey(nil)
-		part.Name = k.Name + entry + p.name
-		parts = append(parts, part)
-	}
-	return parts
-}
-
-// isSingle reports whether the key has parts and no entries.
-func (k Key) isSingle() bool { kind, is := k.kind.(nested); return is && kind.max == 0 }
-
-// Bounds that appear both as a default's limit and as a range.
 const (
+	// ByReload values hold at once for what comes: calls and connections that
+	// are there keep what they began with, where it matters to them.
+	ByReload Applies = "reload"
+	// ByRestart values are handed to worker processes when these start, so they
+	// hold with the next process of each worker.
+	ByRestart Applies = "restart"
+	// ByUpgrade values are fixed when cabrank starts.
+	ByUpgrade Applies = "upgrade"
+)
+
+const (
+	secretNames  = "names"       // Secret: the names of entries may be secrets, too
+	variableOnly = "variable"    // Hidden: it is not in a file
+	usableCPUs   = "usable CPUs" // Default: it is measured
+	automatic    = "auto"        // the word for a value that cabrank finds by itself
+
 	maxWorkers = 1000
 	maxShards  = 256
 
@@ -58,23 +67,68 @@ const (
 	maxPortSpan = 100
 )
 
-// fileKeys returns what a file may have: the table, and gruf-relay's names.
-func fileKeys() []Key { return append(Keys(), outsideTable("", grufKeys())...) }
+// keysOf returns what has a name in a struct at index, which is a section or has a value of
+// its own, in its order.
+func keysOf(t reflect.Type, section string, at ...int) (all []Key) {
+	for i := range t.NumField() {
+		f, index := t.Field(i), append(slices.Clone(at), i)
+		name, has := f.Tag.Lookup("key")
+		if section != "" {
+			name = strings.TrimSuffix(section+"."+name, ".")
+		}
+		switch get := f.Tag.Get; {
+		case !has:
+		case get("help") == "":
+			all = append(all, keysOf(f.Type, name, index...)...)
+		default:
+			all = append(all, Key{
+				Name: name, Env: get("env"), Flag: get("flag"), Arg: get("arg"), Default: get("default"), Help: get("help"),
+				Aliases: strings.FieldsFunc(get("also"), func(r rune) bool { return r == ',' }),
+				Applies: Applies(get("change")), Secret: get("secret"), Hidden: get("hidden"), kind: kindOf(f.Tag), index: index,
+			})
+			for part := range strings.FieldsSeq(get("parts")) {
+				part, field, _ := strings.Cut(part, "=")
+				inner, _ := f.Type.FieldByName(field)
+				all = append(all, Key{Name: part, Env: variableOf("", part), Hidden: "gruf", Of: name, kind: kindOf(inner.Tag), index: slices.Concat(index, inner.Index)})
+			}
+		}
+	}
+	return all
+}
 
-// allKeys returns what can be read.
-func allKeys() []Key { return append(fileKeys(), outsideTable(prefix, benchKeys())...) }
+// allKeys returns what can be read: the table, gruf-relay's names, and those of benchmarks.
+// It is made once, as it is asked for at each key of a file.
+var allKeys = sync.OnceValue(func() (keys []Key) {
+	for _, hidden := range []string{"", "gruf", variableOnly} {
+		for _, key := range keysOf(reflect.TypeFor[Config](), "") {
+			if key.Env = cmp.Or(key.Env, variableOf(prefix, key.Name)); key.Hidden == hidden {
+				keys = append(keys, key)
+			}
+		}
+	}
+	return keys
+})
 
-func outsideTable(prefix string, keys []Key) []Key {
-	for i, key := range keys {
-		keys[i].Hidden, keys[i].Env = true, variableOf(prefix, key.Name)
+func keysThat(are func(Key) bool) (keys []Key) {
+	for _, key := range allKeys() {
+		if are(key) {
+			keys = append(keys, key)
+		}
 	}
 	return keys
 }
 
+// Keys returns the table of settings, in the order in which it is shown.
+func Keys() []Key { return keysThat(func(k Key) bool { return k.Hidden == "" }) }
+
+// Flags returns the keys that have a flag, in the order of the table.
+func Flags() []Key { return keysThat(func(k Key) bool { return k.Flag != "" }) }
+
+// fileKeys returns what a file may have: the table, and gruf-relay's names.
+func fileKeys() []Key { return keysThat(func(k Key) bool { return k.Hidden != variableOnly }) }
+
 // ownKeys are those that have a value of their own.
-func ownKeys() []Key {
-	return slices.DeleteFunc(allKeys(), func(k Key) bool { return k.Of != "" })
-}
+func ownKeys() []Key { return keysThat(func(k Key) bool { return k.Of == "" }) }
 
 // variableOf names the variable of a key: that of a.b is A_B, and CABRANK_A_B if gruf-relay
 // did not have it.
@@ -82,5 +136,37 @@ func variableOf(prefix, name string) string {
 	return prefix + strings.ToUpper(strings.ReplaceAll(name, ".", "_"))
 }
 
-// automatic is the word for a value that cabrank finds by itself.
-const automatic = "auto"
+// in returns the pointer that the key's kind sets, in the struct that has the key.
+func (k Key) in(all reflect.Value) any { return all.FieldByIndex(k.index).Addr().Interface() }
+
+func (k Key) field(c *Config) any { return k.in(reflect.ValueOf(c).Elem()) }
+
+// Allowed says which values the key takes.
+func (k Key) Allowed() string { return k.kind.allowed() }
+
+// Repeats reports whether the key's flag may be given several times: values are joined with
+// commas.
+func (k Key) Repeats() bool { _, repeats := k.kind.(itemized); return repeats }
+
+// Switch reports whether the key's flag means true if it stands alone.
+func (k Key) Switch() bool { _, is := k.field(new(Config)).(*bool); return is && k.Arg == "" }
+
+// parts are what the key, or an entry of it, consists of; most have none.
+func (k Key) parts() []Key {
+	kind, is := k.kind.(nested)
+	if !is || kind.list || kind.value != nil {
+		return nil
+	}
+	t, entry := reflect.TypeOf(k.field(new(Config))).Elem(), "."
+	if kind.max > 0 {
+		t, entry = t.Elem(), "[]."
+	}
+	parts := keysOf(t, "")
+	for i := range parts {
+		parts[i].Name = k.Name + entry + parts[i].Name
+	}
+	return parts
+}
+
+// isSingle reports whether the key has parts and no entries.
+func (k Key) isSingle() bool { kind, is := k.kind.(nested); return is && kind.max == 0 }

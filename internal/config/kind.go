@@ -4,11 +4,10 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
-
-	"github.com/cabrank/cabrank/internal/strictyaml"
 )
 
 // kind is the type of a key: how its text becomes a value and back.
@@ -23,20 +22,18 @@ type kind interface {
 	allowed() string
 }
 
-// structure is a kind whose value has parts. setNode stores what a node holds in field,
-// tells it of every fault, and notes where each part stands. linesOf is its inverse.
-type structure interface {
-	kind
-	setNode(field any, n strictyaml.Node, at places)
-	linesOf(field any) []line
-}
-
 // itemized is a kind whose value is a list in the file.
 type itemized interface {
 	kind
 	setItems(field any, items []string) error
 	items(field any) []string
 }
+
+// none is the word for an empty list, or text, where one has to be written.
+const none = "none"
+
+// hidden stands for a value that is not shown.
+const hidden = "(hidden)"
 
 // value is the kind of *T fields that have a form of their own. read changes the value that
 // there is.
@@ -64,7 +61,7 @@ func words[T fmt.Stringer](all ...T) value[T] {
 	return value[T]{
 		read: func(into *T, text string) error {
 			var word string
-			err := oneOf(names(all)).set(&word, text)
+			err := plain{reflect.StructTag(`oneof:"` + strings.Join(names(all), "|") + `"`)}.set(&word, text)
 			if err == nil {
 				*into = all[slices.Index(names(all), word)]
 			}
@@ -82,45 +79,40 @@ func names[T fmt.Stringer](of []T) (names []string) {
 	return names
 }
 
-// none is the word for an empty list, or text, where one has to be written.
-const none = "none"
-
-// hidden stands for a value that is not shown.
-const hidden = "(hidden)"
-
 // text is the kind of string fields that are no word of a few; clean checks and tidies.
-func text(clean func(string) (string, error), legal string) value[string] {
-	return value[string]{
-		read:  func(into *string, text string) (err error) { *into, err = clean(text); return err },
-		write: func(text string) string { return cmp.Or(text, `""`) },
-		legal: legal,
+type text struct {
+	clean  func(string) (string, error)
+	legal  string
+	orNone bool // the word is for no text
+	secret bool // nobody is shown it
+}
+
+func (k text) set(field any, text string) (err error) {
+	if k.orNone && text == none {
+		text = ""
+	} else if text, err = k.clean(text); err != nil {
+		return err
+	}
+	*field.(*string) = text
+	return nil
+}
+
+func (k text) show(field any) string {
+	switch text := *field.(*string); {
+	case k.orNone && text == "":
+		return none
+	case k.secret:
+		return hidden
+	default:
+		return cmp.Or(text, `""`)
 	}
 }
 
-// optional is a text that may be none.
-func optional(k value[string]) value[string] {
-	return value[string]{
-		read: func(into *string, text string) error {
-			if text == none {
-				*into = ""
-				return nil
-			}
-			return k.read(into, text)
-		},
-		write: func(text string) string {
-			if text == "" {
-				return none
-			}
-			return k.write(text)
-		},
-		legal: k.legal + ", or " + none,
+func (k text) allowed() string {
+	if k.orNone {
+		return k.legal + ", or " + none
 	}
-}
-
-// secret is a text that nobody is shown.
-func secret(k value[string]) value[string] {
-	k.write = func(string) string { return hidden }
-	return k
+	return k.legal
 }
 
 // list is the kind of *[]T fields, of strings or of what has a String method: items with
@@ -173,7 +165,7 @@ func (k list[T]) show(field any) string {
 	case len(items) == 0:
 		return k.empty
 	case strings.Count(joined, ",") >= len(items): // an item has a comma of its own
-		return "[" + joinQuoted(items) + "]"
+		return inList(items, strconv.Quote)
 	}
 	return joined
 }
@@ -182,13 +174,13 @@ func (k list[T]) allowed() string {
 	return fmt.Sprintf("%s, at most %d, or %s", k.legal, k.max, k.empty)
 }
 
-// joinQuoted writes the inside of a YAML list.
-func joinQuoted(items []string) string {
-	quoted := make([]string, len(items))
-	for i, item := range items {
-		quoted[i] = strconv.Quote(item)
+// inList writes a YAML list.
+func inList(items []string, write func(string) string) string {
+	var texts []string
+	for _, item := range items {
+		texts = append(texts, write(item))
 	}
-	return strings.Join(quoted, ", ")
+	return "[" + strings.Join(texts, ", ") + "]"
 }
 
 // formed accepts text of one of the forms. what says of another text what is wrong with it,
@@ -202,10 +194,10 @@ func formed(form, what string) func(string) (string, error) {
 	}
 }
 
-// named is formed for names of entries.
-func named(form, what string) func(string) error {
-	return func(name string) error {
-		_, err := formed(form, what)(name)
+// accepted is a check by what cleans.
+func accepted(clean func(string) (string, error)) func(string) error {
+	return func(text string) error {
+		_, err := clean(text)
 		return err
 	}
 }

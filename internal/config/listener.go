@@ -8,10 +8,10 @@ import (
 // Listener is where cabrank listens.
 type Listener struct {
 	On     bool   // only probes and metrics may be off
-	Host   string // empty: every interface
-	Port   int    // 0: the system chooses
+	Host   string `kind:"bind"`      // empty: every interface
+	Port   int    `range:"0..65535"` // 0: the system chooses
 	Shared bool   // with other processes (SO_REUSEPORT); only the port of the calls may be
-	Path   string // of the page; only metrics have one
+	Path   string `kind:"page"` // of the page; only metrics have one
 }
 
 // Addr returns the address to listen on, for net.Listen.
@@ -24,23 +24,12 @@ const (
 
 // listenAt is the kind of *Listener fields.
 type listenAt struct {
+	legal                 string
 	mayBeOff, mayBeShared bool
 	path                  string // that is not written; "": there is none
 }
 
-func (k listenAt) kind() value[Listener] {
-	legal := "HOST:PORT, port 0 to 65535"
-	if k.path != "" {
-		legal = "HOST:PORT or HOST:PORT/PATH, port 0 to 65535"
-	}
-	if k.mayBeOff {
-		legal += ", or off"
-	}
-	if k.mayBeShared {
-		legal += "; with the word shared behind it others may listen there, too"
-	}
-	return value[Listener]{k.read, k.write, legal}
-}
+func (k listenAt) kind() value[Listener] { return value[Listener]{k.read, k.write, k.legal} }
 
 func (k listenAt) read(l *Listener, text string) (err error) {
 	if text == off && k.mayBeOff {

@@ -17,9 +17,15 @@ import (
 	"github.com/cabrank/cabrank/internal/strictyaml"
 )
 
+// ConfigFlag and ConfigVariable name the file to read.
+const (
+	ConfigFlag     = "config"
+	ConfigVariable = "CONFIG_PATH"
+)
+
 // Sources is everything that Load looks at.
 type Sources struct {
-	Flags    map[string]string                 // the flags that were given, by name without dashes
+	Flags    map[string]string                 // those of Flags that were given, by name without dashes
 	Environ  []string                          // "NAME=value", as from os.Environ
 	ReadFile func(name string) ([]byte, error) // reads the file; names are relative to the working directory
 	Command  []string                          // what followed "--"
@@ -42,18 +48,6 @@ func System() Sources {
 // a gruf-relay installation start unchanged.
 func DefaultFiles() []string { return []string{"cabrank.yml", "gruf-relay.yml"} }
 
-// setting is one key with one written value.
-type setting struct {
-	key    Key
-	value  strictyaml.Node
-	origin Origin
-}
-
-// written is the setting of a key by the text of a flag or a variable.
-func (k Key) written(text string, from Origin) setting {
-	return setting{k, strictyaml.Text(text), from}
-}
-
 // Load makes the configuration out of its sources.
 //
 // Errors: Faults, with one line for everything that is wrong in any source;
@@ -63,6 +57,8 @@ func Load(sources Sources) (*Config, error) {
 	environ := parseEnviron(sources.Environ)
 	config, faults := gather(sources, environ)
 	config.setCommand(sources.Command)
+	config.Workers.Count.Settle()
+	config.Workers.Slots.Settle()
 	if config.tidyMethods(); len(faults) == 0 {
 		faults = config.contradictions()
 	} else {
@@ -71,31 +67,15 @@ func Load(sources Sources) (*Config, error) {
 	if len(faults) > 0 {
 		return nil, faults
 	}
-	config.Workers.Count.Settle()
-	config.Workers.Slots.Settle()
-	config.Warnings = append(unknownVariables(environ, config.namedVariables()...), config.warnings()...)
+	config.Warnings = append(config.unknownVariables(environ), config.warnings()...)
 	return config, nil
-}
-
-// files are those that may be read, and who names the only one; nobody: they are looked for.
-func (s Sources) files(environ map[string]string) (names []string, by Origin) {
-	if name, given := s.Flags[ConfigFlag]; given {
-		return []string{name}, Origin{Flag: ConfigFlag}
-	}
-	if name := environ[ConfigVariable]; name != "" {
-		return []string{name}, Origin{Variable: ConfigVariable}
-	}
-	return DefaultFiles(), Origin{}
 }
 
 // HasFile reports whether the sources name a file, or one has a name that is
 // looked for. Whether it can be read is for Load to say.
 func HasFile(sources Sources) bool {
-	names, by := sources.files(parseEnviron(sources.Environ))
-	return by != (Origin{}) || slices.ContainsFunc(names, func(name string) bool {
-		_, err := sources.ReadFile(name)
-		return !errors.Is(err, fs.ErrNotExist)
-	})
+	_, _, by, err := sources.find(parseEnviron(sources.Environ))
+	return by != (Origin{}) || !errors.Is(err, fs.ErrNotExist)
 }
 
 // LoadLog returns how the log is wanted by sources that Load refuses: by what is
@@ -107,25 +87,53 @@ func LoadLog(sources Sources) Log {
 
 // gather reads all sources. What is wrong in them is left as it was.
 func gather(sources Sources, environ map[string]string) (*Config, Faults) {
-	config := &Config{origins: map[string]Origin{}}
-	config.setDefaults(ownKeys(), sources)
+	config := standard(sources)
 	faults := config.readFile(sources, environ)
-	faults = append(faults, config.apply(variableSettings(allKeys(), environ))...)
-	fromFlags, found := flagSettings(sources.Flags)
-	return config, append(append(faults, found...), config.apply(fromFlags)...)
+	faults = append(faults, config.apply(settingsOf(allKeys(), environ, ofVariable, byVariable))...)
+	return config, append(faults, config.apply(settingsOf(Flags(), sources.Flags, ofFlag, byFlag))...)
 }
 
-func (c *Config) setDefaults(keys []Key, of Sources) {
-	for _, key := range keys {
+// standard is the configuration that nobody has set anything of.
+func standard(sources Sources) *Config {
+	config := &Config{origins: map[string]Origin{}}
+	for _, key := range ownKeys() {
 		text := key.Default
-		if key.measured != nil {
-			text = strconv.Itoa(key.measured(max(of.CPUs, 1), max(of.Procs, 1)))
+		switch cpus := max(sources.CPUs, 1); {
+		case text == usableCPUs && key.Hidden == "":
+			text = strconv.Itoa(min(cpus, maxPortSpan-1)) // one is for the spare of a roll
+		case text == usableCPUs:
+			text = strconv.Itoa(min(cpus, max(sources.Procs, 1), maxShards))
 		}
-		if err := key.kind.set(key.field(c), text); err != nil {
-			panic("internal error: default of " + key.Name + ": " + err.Error()) //nolint:forbidigo // the table of keys is wrong
-		}
+		config.setDefault(key, text)
+	}
+	return config
+}
+
+func (c *Config) setDefault(key Key, text string) {
+	if err := key.kind.set(key.field(c), text); err != nil {
+		panic("internal error: default of " + key.Name + ": " + err.Error()) //nolint:forbidigo // the table of keys is wrong
 	}
 }
+
+// setting is one key with one written value.
+type setting struct {
+	key    Key
+	value  strictyaml.Node
+	origin Origin
+}
+
+// settingsOf are the settings of keys by texts that are given by name.
+func settingsOf(keys []Key, given map[string]string, name func(Key) string, from func(name string) Origin) (all []setting) {
+	for _, key := range keys {
+		if text, is := given[name(key)]; is {
+			all = append(all, setting{key, strictyaml.Text(text), from(name(key))})
+		}
+	}
+	return all
+}
+
+func ofFlag(k Key) string     { return k.Flag }
+func ofVariable(k Key) string { return k.Env }
 
 // apply stores settings in their order; later ones win.
 func (c *Config) apply(settings []setting) Faults {
@@ -139,36 +147,31 @@ func (c *Config) apply(settings []setting) Faults {
 // applyOne stores a value, in place of all that an earlier source gave, and remembers where
 // it and each part of it stands. Of a value in a file the faults stay with its node.
 func (c *Config) applyOne(s setting) (faults Faults) {
-	n, at := s.value, places{}
-	if _, hasParts := s.key.kind.(structure); hasParts && s.origin.File == "" {
+	n, at, inFile := s.value, places{}, s.origin.Line > 0
+	if _, hasParts := s.key.kind.(nested); hasParts && !inFile {
 		var err error
 		if n, err = parseText(n.Value()); err != nil {
-			return Faults{{s.origin, s.key.Name, err.Error(), s.key.Allowed()}}
+			return Faults{s.origin.fault(s.key.Name, err.Error(), s.key.Allowed())}
 		}
 	}
 	n.Key = s.key.Name
 	store(s.key.kind, s.key.field(c), n, at)
-	if s.origin.File == "" {
-		faults = faultsIn(n, s.origin)
-	}
-	for i := range faults {
-		faults[i].What += s.serviceLinkHint()
+	if !inFile {
+		for _, f := range n.Faults() {
+			faults = append(faults, s.origin.fault(f.Key, f.What+s.serviceLinkHint(), f.Allowed))
+		}
 	}
 	maps.DeleteFunc(c.origins, func(key string, _ Origin) bool { return s.key.covers(key) })
 	for path, line := range at {
-		c.origins[path] = s.origin.on(line)
+		origin := s.origin
+		if inFile {
+			origin.Line = line
+		}
+		c.origins[path] = origin
 	}
 	c.origins[s.key.Name] = s.origin
 	if s.key.Of != "" {
 		c.origins[s.key.Of] = s.origin
-	}
-	return faults
-}
-
-// faultsIn returns what is wrong with values that come from one place.
-func faultsIn(n strictyaml.Node, from Origin) (faults Faults) {
-	for _, f := range n.Faults() {
-		faults = append(faults, Fault{from.on(f.Line), f.Key, f.What, f.Allowed})
 	}
 	return faults
 }
@@ -180,7 +183,7 @@ func wholesAndParts(settings []setting) (faults Faults) {
 		for _, whole := range settings {
 			if part.key.Of != "" && whole.key.Name == part.key.Of {
 				what := fmt.Sprintf("is a part of %s, which is given, too (%s)", whole.key.Name, whole.origin)
-				faults = append(faults, Fault{part.origin, part.key.Name, what, "one of the two"})
+				faults = append(faults, part.origin.fault(part.key.Name, what, "one of the two"))
 			}
 		}
 	}
@@ -202,7 +205,7 @@ func parseText(text string) (strictyaml.Node, error) {
 // serviceLinkHint explains a value that nobody wrote: for a Service called
 // metrics, Kubernetes sets METRICS_PORT to tcp://10.0.0.1:9394 in every pod.
 func (s setting) serviceLinkHint() string {
-	if s.origin.Variable == "" || !strings.HasPrefix(s.value.Value(), "tcp://") {
+	if s.origin != byVariable(s.key.Env) || !strings.HasPrefix(s.value.Value(), "tcp://") {
 		return ""
 	}
 	return " (set by Kubernetes for a Service of that name? enableServiceLinks: false stops it)"
@@ -213,7 +216,7 @@ func (s setting) serviceLinkHint() string {
 func (c *Config) setCommand(command []string) {
 	switch {
 	case len(command) > 0:
-		c.Command, c.commandOrigin = command, Origin{Command: true}
+		c.Command, c.commandOrigin = command, byCommandLine()
 	case len(c.Workers.Command) > 0:
 		c.Command, c.commandOrigin = c.Workers.Command, c.origins["workers.command"]
 	case len(c.Upstreams) > 0:
@@ -223,32 +226,45 @@ func (c *Config) setCommand(command []string) {
 	}
 }
 
-// readFile finds the file, reads it and remembers its name.
-func (c *Config) readFile(sources Sources, environ map[string]string) Faults {
-	names, by := sources.files(environ)
-	for _, name := range names {
-		content, err := sources.ReadFile(name)
-		switch {
-		case err == nil:
-			c.File = name
-			settings, root := parseTable(name, content, fileKeys())
-			return append(c.apply(settings), faultsIn(root, Origin{File: name})...)
-		case by == (Origin{}) && errors.Is(err, fs.ErrNotExist):
-			continue
-		case by == (Origin{}):
-			by.File = name
-		}
-		return Faults{{Origin: by, What: fmt.Sprintf("cannot read %s: %s", quote(name), cause(err)), Allowed: "a readable YAML file"}}
+// find reads the file that is named, or the first there is of those that are looked for. by
+// is who names it.
+func (s Sources) find(environ map[string]string) (name string, content []byte, by Origin, err error) {
+	names := DefaultFiles()
+	if flag, given := s.Flags[ConfigFlag]; given {
+		names, by = []string{flag}, byFlag(ConfigFlag)
+	} else if variable := environ[ConfigVariable]; variable != "" {
+		names, by = []string{variable}, byVariable(ConfigVariable)
 	}
-	return nil
+	for _, name = range names {
+		if content, err = s.ReadFile(name); !errors.Is(err, fs.ErrNotExist) {
+			break
+		}
+	}
+	return name, content, by, err
 }
 
-// cause returns an error of the file system without the path it repeats.
-func cause(err error) string {
-	if pathError, ok := errors.AsType[*fs.PathError](err); ok {
-		return pathError.Err.Error()
+// readFile reads the file, if there is one, and remembers its name.
+func (c *Config) readFile(sources Sources, environ map[string]string) Faults {
+	name, content, by, err := sources.find(environ)
+	switch looked := by == (Origin{}); {
+	case err == nil:
+		c.File = name
+		settings, root := parseTable(name, content, fileKeys())
+		return append(c.apply(settings), root.Faults()...)
+	case looked && errors.Is(err, fs.ErrNotExist):
+		return nil
+	case looked:
+		by.Place = name
 	}
-	return err.Error()
+	return Faults{by.unreadable(name, err)}
+}
+
+// unreadable is told of a file without the path that the error repeats.
+func (o Origin) unreadable(name string, err error) Fault {
+	if pathError, ok := errors.AsType[*fs.PathError](err); ok {
+		err = pathError.Err
+	}
+	return o.fault("", fmt.Sprintf("cannot read %s: %s", quote(name), err), "a readable YAML file")
 }
 
 // parseEnviron makes a map of the variables that are set and not empty. Of a
@@ -263,16 +279,6 @@ func parseEnviron(environ []string) map[string]string {
 	return variables
 }
 
-func variableSettings(keys []Key, environ map[string]string) []setting {
-	var settings []setting
-	for _, key := range keys {
-		if value, set := environ[key.Env]; set {
-			settings = append(settings, key.written(value, Origin{Variable: key.Env}))
-		}
-	}
-	return settings
-}
-
 // ReadFile reads a file, but never more than one byte above what a configuration may have: a
 // wrong path must not fill the memory. Nor may it wait, as for the other end of a
 // pipe, which could not be read again by a reload either.
@@ -283,11 +289,12 @@ func ReadFile(name string) ([]byte, error) {
 	}
 	defer file.Close()
 	info, err := file.Stat()
+	empty, _ := os.Stat(os.DevNull)
 	switch {
 	case err != nil:
 		return nil, err
-	case !info.Mode().IsRegular() && !info.IsDir() && name != os.DevNull: // to read a folder is an error of its own
+	case !info.Mode().IsRegular() && !info.IsDir() && !os.SameFile(info, empty): // to read a folder is an error of its own
 		return nil, errors.New("is a pipe or a device, which cannot be read again")
 	}
-	return io.ReadAll(io.LimitReader(file, maxFileSize+1))
+	return io.ReadAll(io.LimitReader(file, strictyaml.MostBytes+1))
 }

@@ -14,7 +14,7 @@ func Merge(running, loaded *Config) (*Config, error) {
 	if running.File != "" && loaded.File != running.File {
 		// All that it said would silently become the default.
 		what := "was read at the start and is not there any more"
-		return nil, Faults{{Origin: Origin{File: running.File}, What: what, Allowed: "the file, which may be empty"}}
+		return nil, Faults{Origin{Place: running.File}.fault("", what, "the file, which may be empty")}
 	}
 	merged := *loaded
 	merged.origins = maps.Clone(loaded.origins)
@@ -30,8 +30,6 @@ func Merge(running, loaded *Config) (*Config, error) {
 	if len(faults) > 0 {
 		return nil, faults
 	}
-	merged.Workers.Count.Settle()
-	merged.Workers.Slots.Settle()
 	return &merged, nil
 }
 
@@ -53,6 +51,6 @@ func (k Key) take(to, from *Config) {
 // covers reports whether an origin is that of the key, or of an entry of it.
 func (k Key) covers(name string) bool {
 	rest, found := strings.CutPrefix(name, k.Name)
-	_, hasParts := k.kind.(structure)
+	_, hasParts := k.kind.(nested)
 	return found && (rest == "" || rest[0] == '[' || rest[0] == '.' && hasParts)
 }

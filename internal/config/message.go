@@ -8,9 +8,6 @@ import (
 	"strings"
 )
 
-// maxWarmUp bounds the message of the warm-up call.
-const maxWarmUp = 64 * KiB
-
 // base64Bytes is the kind of *[]byte fields (RFC 4648 4). Blanks and line breaks
 // between the characters are left out, as YAML blocks have them.
 func base64Bytes(most Size) value[[]byte] {

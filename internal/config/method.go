@@ -3,7 +3,6 @@ package config
 import (
 	"errors"
 	"fmt"
-	"reflect"
 	"sort"
 	"strconv"
 	"strings"
@@ -11,6 +10,7 @@ import (
 	"github.com/cabrank/cabrank/internal/grpcwire"
 	"github.com/cabrank/cabrank/internal/rank"
 	"github.com/cabrank/cabrank/internal/relay"
+	"github.com/cabrank/cabrank/internal/strictyaml"
 )
 
 // MethodRule says how the calls of a method, or of all methods of a service,
@@ -26,11 +26,6 @@ const (
 	patternLegal = "/package.Service/Method or /package.Service/*"
 	codesLegal   = "names of status codes other than OK"
 )
-
-// methodEntries is the kind of methods.
-func methodEntries() nested {
-	return entries(reflect.TypeFor[MethodRule](), "Pattern", maxMethods, patternLegal, checkPattern)
-}
 
 // tidyMethods brings whole names before services, which it sorts by the alphabet, and has
 // retries mean something.
@@ -55,23 +50,19 @@ func isWild(pattern string) bool { return strings.HasSuffix(pattern, "/*") }
 // methodRules are what the parts of a rule of a method have to do with each other. Hedges are
 // refused whose slower attempt would run to its end: each would take two slots for the time
 // of one.
-func (c *Config) methodRules(r MethodRule) []rule {
+func (c *Config) methodRules(r MethodRule, refuse refuse) {
 	path, idempotent := entryPath("methods", r.Pattern), " for a method that is not marked idempotent"
+	hedge := plain{`word:"auto=-1ns"`}.show(&r.HedgeAfter)
 	policy, key := r.OnCancel, path+".on_cancel"
 	if policy == 0 {
 		policy, key = c.OnCancel, "on_cancel"
 	}
-	return []rule{
-		{r.Retries > 0 && !r.Idempotent, path + ".retries", strconv.Itoa(r.Retries) + idempotent, "0, or idempotent: true beside it"},
-		{r.Retries > 0 && len(r.RetryOn) == 0, path + ".retry_on", fmt.Sprintf("is empty, so that retries: %d have no cause", r.Retries), codesLegal},
-		{r.Retries == 0 && len(r.RetryOn) > 0, path + ".retry_on", strings.Join(names(r.RetryOn), ", ") + " for a method without retries", "retries: 1 to 5 beside it"},
-		{r.Hedged() && !r.Idempotent, path + ".hedge_after", showHedge(r.HedgeAfter) + idempotent, "none, or idempotent: true beside it"},
-		{
-			r.Hedged() && policy == rank.Finish, path + ".hedge_after",
-			fmt.Sprintf("%s needs its slower attempt cancelled, which %s: finish forbids (%s)", showHedge(r.HedgeAfter), key, c.origins[key]),
-			"none, or on_cancel: hold or free beside it",
-		},
-	}
+	refuse(r.Retries > 0 && !r.Idempotent, path+".retries", strconv.Itoa(r.Retries)+idempotent, "0, or idempotent: true beside it")
+	refuse(r.Retries > 0 && len(r.RetryOn) == 0, path+".retry_on", fmt.Sprintf("is empty, so that retries: %d have no cause", r.Retries), codesLegal)
+	refuse(r.Retries == 0 && len(r.RetryOn) > 0, path+".retry_on", strings.Join(names(r.RetryOn), ", ")+" for a method without retries", "retries: 1 to 5 beside it")
+	refuse(r.Hedged() && !r.Idempotent, path+".hedge_after", hedge+idempotent, "none, or idempotent: true beside it")
+	refuse(r.Hedged() && policy == rank.Finish, path+".hedge_after",
+		fmt.Sprintf("%s needs its slower attempt cancelled, which %s: finish forbids (%s)", hedge, key, c.origins[key]), "none, or on_cancel: hold or free beside it")
 }
 
 // checkPattern accepts the path of a method, or of a service with a star for
@@ -119,20 +110,20 @@ func isPattern(pattern string) bool {
 
 // readCode accepts the name of a status code that is a failure.
 func readCode(name string) (grpcwire.Code, error) {
+	var failures []string
+	for code := range grpcwire.Code(grpcwire.NumCodes - 1) {
+		failures = append(failures, (code + 1).String())
+	}
 	upper := strings.ToUpper(name)
 	code, known := grpcwire.CodeNamed(upper)
+	n, notNumber := strconv.Atoi(name)
 	switch {
 	case known && code == grpcwire.OK:
 		return 0, fmt.Errorf("%s is no failure", quote(name))
 	case known:
 		return code, nil
-	}
-	var failures []string
-	for code := range grpcwire.Code(grpcwire.NumCodes - 1) {
-		failures = append(failures, (code + 1).String())
-	}
-	if n, err := strconv.Atoi(name); err == nil && n > 0 && n <= len(failures) {
+	case notNumber == nil && n > 0 && n <= len(failures):
 		return 0, fmt.Errorf("%s is a number; did you mean %s?", quote(name), failures[n-1])
 	}
-	return 0, fmt.Errorf("%s is no status code%s", quote(name), didYouMean("", upper, failures))
+	return 0, fmt.Errorf("%s is no status code%s", quote(name), strictyaml.DidYouMean("", upper, failures))
 }

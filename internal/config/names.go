@@ -20,25 +20,14 @@ func parent(name string) string { return name[:max(strings.LastIndexByte(name, '
 // underscored is a name in the form in which those of keys, flags and variables are alike.
 func underscored(name string) string { return strings.NewReplacer(".", "_", "-", "_").Replace(name) }
 
-func didYouMean(prefix, name string, known []string) string {
-	if near := spelling.Nearest(name, known); near != "" {
-		return fmt.Sprintf("; did you mean %s%s?", prefix, near)
-	}
-	return ""
-}
-
 // whereMoved says what has become of the key that a name in a file, a variable or a flag
 // was for, "" if there never was one.
 func whereMoved(name string) string {
 	name = strings.ToLower(underscored(strings.TrimPrefix(name, prefix)))
-	for key, now := range moved() {
-		if underscored(key) != name {
-			continue
+	for now, names := range moved() {
+		if slices.Contains(strings.Fields(underscored(names)), name) {
+			return now
 		}
-		if strings.HasPrefix(now, "now fixed") {
-			return "is gone: " + now
-		}
-		return now
 	}
 	for _, key := range Keys() {
 		for _, part := range key.parts() {
@@ -82,15 +71,13 @@ func Suggest(flag string) string {
 			named = append(named, key)
 		}
 	}
-	for _, key := range Keys() {
-		if underscored(key.Name) == name {
-			named = []Key{key} // its whole name
-		}
+	if i := slices.IndexFunc(Keys(), func(k Key) bool { return underscored(k.Name) == name }); i >= 0 {
+		named = Keys()[i : i+1]
 	}
 	if len(named) == 1 && named[0].Flag == "" {
 		return fmt.Sprintf("; %s has no flag: set it in the file or by the variable %s", named[0].Name, named[0].Env)
 	}
-	return didYouMean("--", flag, flags)
+	return strictyaml.DidYouMean("--", flag, flags)
 }
 
 // meantKeys names the keys that a name of the top level most likely stands for:
@@ -116,7 +103,7 @@ func under(table []Key, section string) string {
 	for _, key := range table {
 		if rest, below := strings.CutPrefix("."+key.Name, strings.TrimSuffix("."+section, ".")+"."); below {
 			name, _, _ := strings.Cut(rest, ".")
-			names[key.Hidden] = append(names[key.Hidden], name)
+			names[key.Hidden != ""] = append(names[key.Hidden != ""], name)
 		}
 	}
 	shown := names[len(names[false]) == 0]
@@ -133,13 +120,13 @@ func meantVariable(name string) string {
 	for _, key := range allKeys() {
 		variables[strings.TrimPrefix(key.Env, prefix)] = key.Env
 		for _, as := range append(key.Aliases, key.Name) {
-			variables[strings.TrimPrefix(variableOf(prefix, as), prefix)] = key.Env
+			variables[variableOf("", as)] = key.Env
 		}
 	}
 	if variable, exact := variables[name]; exact {
 		return variable
 	}
-	if meant := meantKeys(allKeys(), strings.ToLower(name), func(k Key) string { return k.Env }); meant != "" {
+	if meant := meantKeys(allKeys(), strings.ToLower(name), ofVariable); meant != "" {
 		return meant
 	}
 	return variables[spelling.Nearest(name, slices.Sorted(maps.Keys(variables)))]

@@ -15,18 +15,20 @@ import (
 	"github.com/cabrank/cabrank/internal/strictyaml"
 )
 
-// nested is the kind of what has parts: entries by names that the operator chooses, a list
-// of structs, or one struct. It is nested in the file, and the same as YAML or JSON text in
-// a variable.
+// nested is the kind of what has parts: one struct; a list of structs; or entries by names
+// that the operator chooses, in a map, or in a slice of structs that have their names in a
+// field. It is nested in the file, and the same as YAML or JSON text in a variable.
 type nested struct {
-	of    reflect.Type // an entry, or the one struct; nil: entries have no parts
-	list  bool         // it is a list, not a mapping
-	wrong string       // what is said of another form
-	max   int          // entries; 0: it is one struct
-	legal string       // values
-
-	read  func(into reflect.Value, n strictyaml.Node, at places)
-	lines func(value reflect.Value) []line
+	form  string // of an entry, or of the one struct
+	max   int    // entries; 0: it is one struct
+	list  bool   // entries have no names
+	names string // which there may be
+	check func(name string) error
+	field string                        // of the name, in a struct
+	path  func(key, name string) string // names an entry of a map, for people; nil: entryPath
+	value kind                          // of the values of a map
+	all   string                        // what they are, in a word; "": it is not told
+	word  string                        // stands for a map with the one entry "", which no other can have
 }
 
 // places are the lines on which the parts of a value stand, by "key[name]" and
@@ -72,6 +74,9 @@ type line struct {
 	value any    // what the text is made of
 }
 
+// listItem stands before an item of a list.
+const listItem = "- "
+
 func (l line) String() string { return l.label + l.text }
 
 func (k nested) set(field any, text string) error {
@@ -84,23 +89,103 @@ func (k nested) set(field any, text string) error {
 
 // setNode stores what a node holds, and tells it of every fault.
 func (k nested) setNode(field any, n strictyaml.Node, at places) {
-	into, entries, isList := reflect.ValueOf(field).Elem(), 0, n.Items() != nil
+	into, entries, isList := reflect.ValueOf(field).Elem(), len(n.Items()), n.Items() != nil
 	for range n.Pairs() {
 		entries++
 	}
 	into.SetZero()
-	switch entries += len(n.Items()); {
+	switch {
 	case n.Alone() && n.Value() == none:
+	case n.Alone() && k.word != "" && n.Value() == k.word:
+		into.Set(reflect.MakeMap(into.Type()))
+		into.SetMapIndex(reflect.ValueOf(""), reflect.Zero(into.Type().Elem()))
 	case n.Alone() || isList != k.list:
-		n.Fault("", k.wrong, k.legal)
-	case k.max > 0 && entries > k.max:
-		n.Fault("", fmt.Sprintf("%d entries are too many", entries), k.legal)
+		n.Fault("", k.wrong(), k.allowed())
+	case k.max == 0:
+		readParts(into, n, at)
+	case entries > k.max:
+		n.Fault("", fmt.Sprintf("%d entries are too many", entries), k.allowed())
 	default:
-		k.read(into, n, at)
+		k.setEntries(into, n, at)
 	}
 }
 
-func (k nested) linesOf(field any) []line { return k.lines(reflect.ValueOf(field).Elem()) }
+func (k nested) setEntries(into reflect.Value, n strictyaml.Node, at places) {
+	path := entryPath
+	if into.Kind() == reflect.Map {
+		into.Set(reflect.MakeMap(into.Type()))
+		path = k.path
+	}
+	for i, item := range n.Items() {
+		item.Key = entryPath(n.Key, strconv.Itoa(i))
+		at[item.Key] = item.Line
+		k.setEntry(into, "", item, at)
+	}
+	for name, value := range at.pairs(n, path) {
+		at[entryPath(n.Key, name)] = value.Line
+		if err := k.check(name); err != nil {
+			value.Fault("", err.Error(), k.names)
+		}
+		k.setEntry(into, name, value, at)
+	}
+}
+
+func (k nested) setEntry(into reflect.Value, name string, n strictyaml.Node, at places) {
+	entry := reflect.New(into.Type().Elem())
+	switch {
+	case k.value != nil:
+		store(k.value, entry.Interface(), n, at)
+		into.SetMapIndex(reflect.ValueOf(name), entry.Elem())
+		return
+	case n.IsMap():
+		readParts(entry.Elem(), n, at)
+	case k.list:
+		n.Fault("", "is not of the form "+k.form, k.allowed())
+	case n.Given(): // else every part is commented out
+		n.Fault("", "is not a section", "keys under it: "+strings.Join(partNames(entry.Elem()), ", "))
+	}
+	if k.field != "" {
+		entry.Elem().FieldByName(k.field).SetString(name)
+	}
+	into.Set(reflect.Append(into, entry.Elem()))
+}
+
+func (k nested) isWord(all reflect.Value) bool {
+	return k.word != "" && all.MapIndex(reflect.ValueOf("")).IsValid()
+}
+
+// linesOf writes the entries, or the parts of the one struct.
+func (k nested) linesOf(field any) (lines []line) {
+	all := reflect.ValueOf(field).Elem()
+	switch {
+	case k.max == 0:
+		return partsOf(all)
+	case k.isWord(all):
+		return nil
+	case k.value != nil:
+		for _, key := range all.MapKeys() {
+			v := reflect.New(all.Type().Elem())
+			v.Elem().Set(all.MapIndex(key))
+			text := k.value.show(v.Interface())
+			lines = append(lines, line{key.String(), yamlText(key.String()) + ": ", text, text, v.Interface()})
+		}
+		sort.Slice(lines, func(i, j int) bool { return lines[i].name < lines[j].name })
+		return lines
+	}
+	for i := range all.Len() {
+		entry, name, label := all.Index(i), strconv.Itoa(i), listItem
+		if k.field != "" {
+			name = entry.FieldByName(k.field).String()
+			label = yamlText(name) + ": "
+		}
+		var texts, told []string
+		for _, part := range partsOf(entry) {
+			texts, told = append(texts, part.String()), append(told, part.label+part.told)
+		}
+		lines = append(lines, line{name, label, "{" + strings.Join(texts, ", ") + "}", "{" + strings.Join(told, ", ") + "}", entry.Interface()})
+	}
+	return lines
+}
 
 // show writes all entries on one line, as a variable could hold them.
 func (k nested) show(field any) string {
@@ -109,6 +194,8 @@ func (k nested) show(field any) string {
 		texts = append(texts, strings.TrimPrefix(l.String(), listItem))
 	}
 	switch {
+	case k.isWord(reflect.ValueOf(field).Elem()):
+		return k.word
 	case texts == nil:
 		return none
 	case k.list:
@@ -117,146 +204,49 @@ func (k nested) show(field any) string {
 	return "{" + strings.Join(texts, ", ") + "}"
 }
 
-func (k nested) allowed() string { return k.legal }
-
-// record is the kind of fields that are structs.
-func record(of reflect.Type, form string) nested {
-	return nested{
-		of: of, wrong: "is not of the form " + form, legal: form + ", or " + none,
-		read: readParts, lines: partsOf,
+func (k nested) wrong() string {
+	switch {
+	case k.list:
+		return "is no list"
+	case k.max == 0:
+		return "is not of the form " + k.form
 	}
+	return "has no entries of the form " + k.form
 }
 
-// entries is the kind of fields that are slices of structs, each with its name in a field.
-// clean refuses names; legal says which there may be.
-func entries(of reflect.Type, nameField string, most int, legal string, clean func(name string) error) nested {
-	return nested{
-		of: of, wrong: "has no entries of the form name: {...}", max: most, legal: fmt.Sprintf("%s, at most %d, or %s", legal, most, none),
-		read: func(into reflect.Value, n strictyaml.Node, at places) {
-			for name, value := range at.pairs(n, entryPath) {
-				if err := clean(name); err != nil {
-					value.Fault("", err.Error(), legal)
-				}
-				entry := reflect.New(of).Elem()
-				entry.FieldByName(nameField).SetString(name)
-				if value.IsMap() {
-					readParts(entry, value, at)
-				} else if value.Given() { // else every part is commented out
-					value.Fault("", "is not a section", "keys under it: "+strings.Join(partNames(fieldsOf(of)), ", "))
-				}
-				into.Set(reflect.Append(into, entry))
-			}
-		},
-		lines: func(value reflect.Value) (lines []line) {
-			for i := range value.Len() {
-				name := value.Index(i).FieldByName(nameField).String()
-				lines = append(lines, entryLine(name, yamlText(name)+": ", value.Index(i)))
-			}
-			return lines
-		},
+func (k nested) allowed() string {
+	legal := k.names
+	switch {
+	case k.max == 0:
+		return k.form + ", or " + none
+	case k.list:
+		legal = "[" + k.form + ", ...]"
+	case k.all != "":
+		legal += " with " + k.all + " of " + k.value.allowed()
 	}
-}
-
-func entryLine(name, label string, entry reflect.Value) line {
-	var texts, told []string
-	for _, part := range partsOf(entry) {
-		texts, told = append(texts, part.String()), append(told, part.label+part.told)
+	legal = fmt.Sprintf("%s, at most %d, or %s", legal, k.max, none)
+	if k.word != "" {
+		legal += ", or " + k.word
 	}
-	return line{name, label, "{" + strings.Join(texts, ", ") + "}", "{" + strings.Join(told, ", ") + "}", entry.Interface()}
-}
-
-// mapping is values by name.
-type mapping struct {
-	max   int
-	legal string             // of names
-	clean func(string) error // refuses names
-	path  func(key, name string) string
-	form  string // of an entry
-	all   string // what values are, in a word; "": it is not told
-	value kind
-}
-
-// kind is the kind of fields that are maps of such values.
-func (m mapping) kind() nested {
-	legal := m.legal
-	if m.all != "" {
-		legal += " with " + m.all + " of " + m.value.allowed()
-	}
-	return nested{
-		wrong: "has no entries of the form " + m.form,
-		max:   m.max, legal: fmt.Sprintf("%s, at most %d, or %s", legal, m.max, none),
-		read: func(into reflect.Value, n strictyaml.Node, at places) {
-			into.Set(reflect.MakeMap(into.Type()))
-			for name, value := range at.pairs(n, m.path) {
-				at[entryPath(n.Key, name)] = value.Line
-				if err := m.clean(name); err != nil {
-					value.Fault("", err.Error(), m.legal)
-				}
-				v := reflect.New(into.Type().Elem())
-				store(m.value, v.Interface(), value, at)
-				into.SetMapIndex(reflect.ValueOf(name), v.Elem())
-			}
-		},
-		lines: func(all reflect.Value) (lines []line) {
-			for _, key := range all.MapKeys() {
-				v := reflect.New(all.Type().Elem())
-				v.Elem().Set(all.MapIndex(key))
-				text := m.value.show(v.Interface())
-				lines = append(lines, line{key.String(), yamlText(key.String()) + ": ", text, text, v.Interface()})
-			}
-			sort.Slice(lines, func(i, j int) bool { return lines[i].name < lines[j].name })
-			return lines
-		},
-	}
-}
-
-// listItem stands before an item of a list.
-const listItem = "- "
-
-// sequence is the kind of fields that are lists of structs: at most so many, each of one
-// form.
-func sequence(of reflect.Type, form string, most int) nested {
-	legal := fmt.Sprintf("[%s, ...], at most %d, or %s", form, most, none)
-	return nested{
-		of: of, list: true, wrong: "is no list", max: most, legal: legal,
-		read: func(into reflect.Value, n strictyaml.Node, at places) {
-			for i, item := range n.Items() {
-				item.Key = entryPath(n.Key, strconv.Itoa(i))
-				at[item.Key] = item.Line
-				value := reflect.New(of).Elem()
-				if item.IsMap() {
-					readParts(value, item, at)
-				} else {
-					item.Fault("", "is not of the form "+form, legal)
-				}
-				into.Set(reflect.Append(into, value))
-			}
-		},
-		lines: func(value reflect.Value) (lines []line) {
-			for i := range value.Len() {
-				lines = append(lines, entryLine(strconv.Itoa(i), listItem, value.Index(i)))
-			}
-			return lines
-		},
-	}
+	return legal
 }
 
 // readParts fills a struct from a mapping.
 func readParts(into reflect.Value, n strictyaml.Node, at places) {
-	parts := fieldsOf(into.Type())
+	names := partNames(into)
 	for name, value := range at.pairs(n, partPath) {
-		if i := slices.IndexFunc(parts, func(p field) bool { return p.name == name }); i >= 0 {
-			store(parts[i].kind, parts[i].of(into), value, at)
+		if i := slices.Index(names, name); i >= 0 {
+			part := keysOf(into.Type(), "")[i]
+			store(part.kind, part.in(into), value, at)
 			continue
 		}
-		names := partNames(parts)
 		unknownKey(value, value.Key, spelling.Nearest(name, names), strings.Join(names, ", "))
 	}
 }
 
 // store puts what a node holds in a field, or tells it what is wrong.
 func store(k kind, field any, n strictyaml.Node, at places) {
-	if parts, has := k.(structure); has {
+	if parts, has := k.(nested); has {
 		parts.setNode(field, n, at)
 		return
 	}
@@ -290,9 +280,9 @@ func storeItems(k itemized, field any, n strictyaml.Node) error {
 	return k.setItems(field, texts)
 }
 
-func partNames(parts []field) (names []string) {
-	for _, p := range parts {
-		names = append(names, p.name)
+func partNames(of reflect.Value) (names []string) {
+	for _, part := range keysOf(of.Type(), "") {
+		names = append(names, part.Name)
 	}
 	return names
 }
@@ -300,33 +290,23 @@ func partNames(parts []field) (names []string) {
 // partsOf writes the parts of a struct, but for what is as if it had not been written.
 func partsOf(value reflect.Value) (lines []line) {
 	unset := reflect.New(value.Type()).Elem()
-	for _, p := range fieldsOf(value.Type()) {
-		shown := p.kind.show(p.of(value))
-		if shown == p.kind.show(p.of(unset)) {
+	for _, p := range keysOf(value.Type(), "") {
+		shown, told := p.kind.show(p.in(value)), ""
+		if shown == p.kind.show(p.in(unset)) {
 			continue
 		}
-		told := ""
 		if k, are := p.kind.(itemized); are {
-			items := k.items(p.of(value))
-			shown = "[" + joinYAML(items) + "]"
-			if p.tag.Get("secret") != "" {
+			items := k.items(p.in(value))
+			shown = inList(items, yamlText)
+			if p.Secret != "" {
 				told = fmt.Sprintf(`["%d of them"]`, len(items))
 			}
-		} else if text, is := p.of(value).(*string); is && shown != hidden {
+		} else if text, is := p.in(value).(*string); is && shown != hidden {
 			shown = yamlText(*text)
 		}
-		lines = append(lines, line{name: p.name, label: p.name + ": ", text: shown, told: cmp.Or(told, shown)})
+		lines = append(lines, line{name: p.Name, label: p.Name + ": ", text: shown, told: cmp.Or(told, shown)})
 	}
 	return lines
-}
-
-// joinYAML writes the inside of a list.
-func joinYAML(items []string) string {
-	texts := make([]string, len(items))
-	for i, item := range items {
-		texts[i] = yamlText(item)
-	}
-	return strings.Join(texts, ", ")
 }
 
 // yamlText writes text so that it can stand anywhere in a file, also within

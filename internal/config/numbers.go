@@ -4,13 +4,92 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"math"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
-	"github.com/cabrank/cabrank/internal/relay"
+	"github.com/cabrank/cabrank/internal/strictyaml"
 )
+
+// plain is the kind of fields that are a number, a time, a size, a truth value or one of
+// some words: what their tags say.
+type plain struct{ tag reflect.StructTag }
+
+func (k plain) set(field any, text string) error {
+	switch into := field.(type) {
+	case *bool:
+		on, err := strconv.ParseBool(text) // what gruf-relay took
+		if err == nil {
+			*into = on
+			return nil
+		}
+	case *string:
+		if text = strings.ToLower(text); text == "pretty" && slices.Contains(k.words(), "text") { // gruf-relay's word
+			text = "text"
+		}
+	}
+	if what := strictyaml.Set(field, k.tag, text); what != "" {
+		return errors.New(what)
+	}
+	return nil
+}
+
+func (k plain) words() []string { return strings.Split(k.tag.Get("oneof"), "|") }
+
+func (k plain) show(field any) (shown string) {
+	switch value := field.(type) {
+	case *time.Duration:
+		shown = showDuration(*value)
+	case *float64:
+		shown = strconv.FormatFloat(*value, 'f', -1, 64)
+	default:
+		shown = fmt.Sprint(reflect.ValueOf(field).Elem().Interface())
+	}
+	for pair := range strings.SplitSeq(k.tag.Get("word"), "|") {
+		if word, stands, _ := strings.Cut(pair, "="); stands == shown {
+			return word
+		}
+	}
+	return shown
+}
+
+func (k plain) allowed() string {
+	switch {
+	case k.tag.Get("oneof") != "":
+		return strings.Join(k.words(), ", ")
+	case k.tag.Get("range") == "":
+		return "true or false"
+	}
+	return strictyaml.Range(k.tag)
+}
+
+// showDuration writes 1m0s as 1m and 1h0m0s as 1h.
+func showDuration(d time.Duration) string {
+	return strings.NewReplacer("h0m0s", "h", "m0s", "m").Replace(d.String())
+}
+
+// Size is a number of bytes.
+type Size int64
+
+// Units of a Size, in bytes.
+const (
+	KiB Size = 1 << 10
+	MiB Size = 1 << 20
+	GiB Size = 1 << 30
+)
+
+// String returns the size in the largest unit that divides it, as in "64KiB".
+func (s Size) String() string {
+	for i, unit := range []Size{GiB, MiB, KiB} {
+		if s != 0 && s%unit == 0 {
+			return fmt.Sprintf("%d%ciB", s/unit, "GMK"[i])
+		}
+	}
+	return strconv.FormatInt(int64(s), 10)
+}
 
 // firstAutoSlots is where slots that adapt begin: few enough for any worker,
 // and so many more can be had within a second.
@@ -61,13 +140,22 @@ func amount(tag reflect.StructTag, auto string, first int) value[Amount] {
 func memoryLimit() value[MemoryLimit] {
 	bytes := plain{`range:"1MiB..1024GiB" unit:"B" zero:"never"`}
 	return value[MemoryLimit]{
-		read: func(limit *MemoryLimit, text string) (err error) {
+		read: func(limit *MemoryLimit, text string) error {
 			*limit = MemoryLimit{}
-			if share, no := strconv.ParseFloat(text, 64); strings.HasSuffix(text, "%") || no == nil && share > 0 && share < 1 {
-				limit.Percent, err = wholePercent(text)
-				return err
+			digits, isShare := strings.CutSuffix(text, "%")
+			share, err := strconv.ParseFloat(digits, 64)
+			switch {
+			case !isShare && err == nil && share > 0 && share < 1:
+				return fmt.Errorf("%s is not a share in percent; did you mean %.0f%%?", quote(text), 100*share)
+			case !isShare:
+				return bytes.set(&limit.Bytes, text)
+			case err != nil || share != math.Trunc(share):
+				return fmt.Errorf("%s is not a share in whole percent", quote(text))
+			case share < 1 || share > 100:
+				return fmt.Errorf("%s is out of range", quote(text))
 			}
-			return bytes.set(&limit.Bytes, text)
+			limit.Percent = int(share)
+			return nil
 		},
 		write: func(limit MemoryLimit) string {
 			if limit.Percent > 0 {
@@ -77,50 +165,4 @@ func memoryLimit() value[MemoryLimit] {
 		},
 		legal: "1% to 100% of the container's limit, " + bytes.allowed(),
 	}
-}
-
-// wholePercent reads a share that is written as "90%".
-func wholePercent(text string) (int, error) {
-	digits, _ := strings.CutSuffix(text, "%")
-	n, err := strconv.Atoi(digits)
-	if share, parse := strconv.ParseFloat(text, 64); parse == nil { // without the sign
-		return 0, fmt.Errorf("%s is not a share in percent; did you mean %.0f%%?", quote(text), 100*share)
-	}
-	switch {
-	case err != nil:
-		return 0, fmt.Errorf("%s is not a share in whole percent", quote(text))
-	case n < 1 || n > 100:
-		return 0, fmt.Errorf("%s is out of range", quote(text))
-	}
-	return n, nil
-}
-
-// hedgeDelay is the kind of HedgeAfter of a MethodRule.
-func hedgeDelay() value[time.Duration] {
-	delay := plain{`range:"1ms..1h"`}
-	return value[time.Duration]{
-		read: func(into *time.Duration, text string) error {
-			switch text {
-			case automatic:
-				*into = relay.HedgeAuto
-			case none:
-				*into = 0
-			default:
-				return delay.set(into, text)
-			}
-			return nil
-		},
-		write: showHedge,
-		legal: delay.allowed() + ", " + automatic + ", or " + none,
-	}
-}
-
-func showHedge(after time.Duration) string {
-	if after == relay.HedgeAuto {
-		return automatic
-	}
-	if after == 0 {
-		return none
-	}
-	return showDuration(after)
 }

@@ -2,9 +2,8 @@ package config
 
 import (
 	"cmp"
-	"fmt"
-	"maps"
 	"slices"
+	"sort"
 	"strconv"
 	"strings"
 	"time"
@@ -24,25 +23,33 @@ type OldSocket struct {
 // The keys of two servers of Redis in place of one.
 const oldCalls, oldEvents = "redis.caller.addr", "redis.pubsub.addr"
 
-// oldFlags are the flags that keys of the old server are now.
-func oldFlags() map[string]string {
+// oldKeys are the keys of the old server by the flags that they are now; those of none have no
+// effect.
+func oldKeys() map[string]string {
 	return map[string]string{
-		"redis.addr": "redis", oldCalls: "redis", oldEvents: "redis", "caller_broker.call_cap": "call-cap",
-		"server.addr": "listen", "server.paths": "path", "server.whitelisted_origins": "origin",
-		"server.allow_empty_subprotocol": "allow-empty-subprotocol", "server.close_uri": "close-uri",
-		"server.read_limit": "read-limit", "server.write_limit": "write-limit",
-		"server.read_timeout": "read-timeout", "server.write_timeout": "write-timeout",
+		"redis": strings.Join([]string{"redis.addr", oldCalls, oldEvents}, " "), "call-cap": "caller_broker.call_cap",
+		"listen": "server.addr", "path": "server.paths", "origin": "server.whitelisted_origins",
+		"allow-empty-subprotocol": "server.allow_empty_subprotocol", "close-uri": "server.close_uri",
+		"read-limit": "server.read_limit", "write-limit": "server.write_limit",
+		"read-timeout": "server.read_timeout", "write-timeout": "server.write_timeout",
+		"": "caller_broker.blocking_timeout redis.max_active redis.max_idle redis.idle_timeout redis.caller.max_active redis.caller.max_idle " +
+			"redis.caller.idle_timeout redis.pubsub.max_active redis.pubsub.max_idle redis.pubsub.idle_timeout " +
+			"server.max_header_bytes server.read_buffer_size server.write_buffer_size server.handshake_timeout " +
+			"server.acquire_write_lock_timeout server.panic_uri server.slow_process_msg_threshold",
 	}
 }
 
-// oldIdle are the keys of the old server that have no effect.
-func oldIdle() (names []string) {
-	for _, section := range []string{"redis.", "redis.caller.", "redis.pubsub."} {
-		names = append(names, section+"max_active", section+"max_idle", section+"idle_timeout")
+// oldSocketKeys returns the keys that the old server knew: those of the flags that they are
+// now, under their old names, and those without one.
+func oldSocketKeys() (keys []Key) {
+	for _, key := range append(SocketFlags(), Key{}) {
+		for name := range strings.FieldsSeq(oldKeys()[key.Flag]) {
+			key.Name, key.Aliases = name, nil
+			keys = append(keys, key)
+		}
 	}
-	return append(names, "caller_broker.blocking_timeout", "server.max_header_bytes", "server.read_buffer_size",
-		"server.write_buffer_size", "server.handshake_timeout", "server.acquire_write_lock_timeout",
-		"server.panic_uri", "server.slow_process_msg_threshold")
+	sort.Slice(keys, func(i, j int) bool { return keys[i].Name < keys[j].Name })
+	return keys
 }
 
 // LoadOldSocket reads the file.
@@ -52,8 +59,7 @@ func oldIdle() (names []string) {
 func LoadOldSocket(name string, readFile func(string) ([]byte, error)) (OldSocket, error) {
 	content, err := readFile(name)
 	if err != nil {
-		what := fmt.Sprintf("cannot read %s: %s", quote(name), cause(err))
-		return OldSocket{}, Faults{{Origin: Origin{Flag: ConfigFlag}, What: what, Allowed: "a readable YAML file"}}
+		return OldSocket{}, Faults{byFlag(ConfigFlag).unreadable(name, err)}
 	}
 	settings, root := parseTable(name, content, oldSocketKeys())
 	old, nodes := OldSocket{Flags: map[string]string{}}, map[string]strictyaml.Node{}
@@ -72,8 +78,8 @@ func LoadOldSocket(name string, readFile func(string) ([]byte, error)) (OldSocke
 		}
 	}
 	old.oldRedis(nodes)
-	if faults := faultsIn(root, Origin{File: name}); len(faults) > 0 {
-		return OldSocket{}, faults
+	if faults := root.Faults(); len(faults) > 0 {
+		return OldSocket{}, Faults(faults)
 	}
 	return old, nil
 }
@@ -112,21 +118,4 @@ func oldText(n strictyaml.Node) string {
 		return showDuration(time.Duration(ns))
 	}
 	return text
-}
-
-// oldSocketKeys returns the keys that the old server knew: those of the flags that they are
-// now, under their old names, and those without one, which have no effect.
-func oldSocketKeys() (keys []Key) {
-	for _, name := range slices.Sorted(maps.Keys(oldFlags())) {
-		for _, key := range SocketFlags() {
-			if key.Flag == oldFlags()[name] {
-				key.Name, key.Aliases = name, nil
-				keys = append(keys, key)
-			}
-		}
-	}
-	for _, name := range oldIdle() {
-		keys = append(keys, Key{Name: name})
-	}
-	return keys
 }

@@ -1,64 +1,38 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
 	"github.com/cabrank/cabrank/internal/strictyaml"
 )
 
-// Origin says where a value comes from.
-//
-// Shape: the zero value is the default; otherwise one of a file with a line, a
-// variable or a flag (Flag is its name without dashes).
+// Origin says where a value comes from. The zero value is the default.
 type Origin struct {
-	File     string
-	Line     int
-	Variable string
-	Flag     string
-	// Command is set for what follows "--" on the command line.
-	Command bool
+	Place string // "cabrank.yml", "variable WORKERS_COUNT", "flag --workers" or "command line"
+	Line  int    // of a file; 0: it is none
 }
 
-// String returns "default", "cabrank.yml:12", "variable WORKERS_COUNT",
-// "flag --workers" or "command line".
+func byFlag(name string) Origin     { return Origin{Place: "flag --" + name} }
+func byVariable(name string) Origin { return Origin{Place: "variable " + name} }
+func byCommandLine() Origin         { return Origin{Place: "command line"} }
+
+// String returns the place with its line, or "default".
 func (o Origin) String() string {
-	switch {
-	case o.Command:
-		return "command line"
-	case o.Flag != "":
-		return "flag --" + o.Flag
-	case o.Variable != "":
-		return "variable " + o.Variable
-	case o.File != "" && o.Line > 0:
-		return fmt.Sprintf("%s:%d", o.File, o.Line)
-	case o.File != "":
-		return o.File
+	if o.Line > 0 {
+		return fmt.Sprintf("%s:%d", o.Place, o.Line)
 	}
-	return "default"
+	return cmp.Or(o.Place, "default")
 }
 
-// on is the origin on a line of the file, if it is one.
-func (o Origin) on(line int) Origin {
-	if o.File != "" {
-		o.Line = line
-	}
-	return o
+// fault is what is wrong with a key there.
+func (o Origin) fault(key, what, allowed string) Fault {
+	return Fault{File: cmp.Or(o.Place, "default"), Line: o.Line, Key: key, What: what, Allowed: allowed}
 }
 
-// Fault is one thing that is wrong with the configuration.
-type Fault struct {
-	Origin  Origin
-	Key     string // empty if the fault is not about one key
-	What    string // what is wrong
-	Allowed string // what would be right; empty if What says it
-}
-
-// Error returns the fault as one line: origin, key, what is wrong, what is
-// allowed.
-func (f Fault) Error() string {
-	return strictyaml.Fault{File: f.Origin.String(), Key: f.Key, What: f.What, Allowed: f.Allowed}.Error()
-}
+// Fault is one thing that is wrong with the configuration; File is the place.
+type Fault = strictyaml.Fault
 
 // Faults is every fault that Load found, in the order of the sources.
 type Faults []Fault
@@ -70,6 +44,17 @@ func (f Faults) Error() string {
 		lines[i] = fault.Error()
 	}
 	return strings.Join(lines, "\n")
+}
+
+// FaultAt is what is wrong with the value of a key.
+func (c *Config) FaultAt(key, what, allowed string) Fault {
+	return c.origins[key].fault(key, what, allowed)
+}
+
+// Written returns where a key was written, and false if it has its default.
+func (c *Config) Written(key string) (Origin, bool) {
+	origin, written := c.origins[key]
+	return origin, written
 }
 
 // quote returns text for an error line: quoted, on one line, shortened.

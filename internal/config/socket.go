@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net"
 	"reflect"
-	"slices"
 	"strings"
 )
 
@@ -27,6 +26,14 @@ func SocketFlags() (flags []Key) {
 			continue
 		case "listen", "metrics", "probes", "drain_timeout", "log.level", "log.format":
 			key.Env, key.Default = "", cmp.Or(own[key.Name], key.Default)
+		case "auth":
+			for _, part := range keysOf(reflect.TypeFor[Auth](), "auth", key.index...) {
+				if part.Name != "auth.doors" { // there are only sockets
+					part.Flag, part.Env = "auth-"+last(part.Name), key.Env
+					flags = append(flags, part)
+				}
+			}
+			continue
 		default:
 			if parent(key.Name) != socketSection {
 				continue
@@ -35,15 +42,9 @@ func SocketFlags() (flags []Key) {
 		}
 		flags = append(flags, key)
 	}
-	for _, p := range fieldsOf(reflect.TypeFor[Auth]()) {
-		if p.name != "doors" { // there are only sockets
-			key := p.asKey(func(c *Config) any { return &c.Auth })
-			key.Name, key.Flag, key.Env = "auth."+p.name, "auth-"+p.name, variableOf(prefix, "auth")
-			flags = append(flags, key)
-		}
-	}
-	for _, p := range fieldsOf(reflect.TypeFor[SocketServe]()) {
-		key := p.asKey(func(c *Config) any { return &c.Socket.Serve })
+	socket, _ := reflect.TypeFor[Config]().FieldByName("Socket")
+	serve, _ := socket.Type.FieldByName("Serve")
+	for _, key := range keysOf(serve.Type, "", append(socket.Index, serve.Index...)...) {
 		key.Flag = key.Name
 		flags = append(flags, key)
 	}
@@ -53,28 +54,25 @@ func SocketFlags() (flags []Key) {
 // LoadSocket makes the configuration of cabrank socket serve, which runs no workers: of
 // sockets what its flags and variables say, else the defaults. Errors: Faults.
 func LoadSocket(given map[string]string, sources Sources) (*Config, error) {
-	environ := parseEnviron(sources.Environ)
-	config := &Config{origins: map[string]Origin{}}
-	config.setDefaults(ownKeys(), sources)
+	config, environ := standard(sources), parseEnviron(sources.Environ)
 	config.Workers.MinReady = 0 // of none
-	keys := slices.DeleteFunc(Keys(), func(k Key) bool {
-		return k.Name != "control" && k.Name != "auth" && parent(k.Name) != socketSection
-	})
-	faults := config.apply(variableSettings(keys, environ))
 	for _, key := range SocketFlags() {
-		if argument, isGiven := given[key.Flag]; isGiven {
-			faults = append(faults, config.apply([]setting{key.written(argument, Origin{Flag: key.Flag})})...)
-		} else if key.Env == "" {
-			_ = key.kind.set(key.field(config), key.Default) // one that fits
+		if key.Env == "" {
+			config.setDefault(key, key.Default)
 		}
 	}
+	keys := keysThat(func(k Key) bool {
+		return k.Name == "control" || k.Name == "auth" || parent(k.Name) == socketSection
+	})
+	faults := config.apply(settingsOf(keys, environ, ofVariable, byVariable))
+	faults = append(faults, config.apply(settingsOf(SocketFlags(), given, ofFlag, byFlag))...)
 	if len(faults) == 0 {
 		faults = config.contradictions()
 	}
 	if len(faults) > 0 {
 		return nil, faults
 	}
-	config.Warnings = UnknownVariables(sources.Environ)
+	config.Warnings = config.unknownVariables(environ)
 	return config, nil
 }
 

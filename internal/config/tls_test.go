@@ -18,12 +18,12 @@ func TestCertificatesAreRead(t *testing.T) {
 	if !slices.Equal(c.TLS, want) || !c.ServesClear() {
 		t.Errorf("%v, clear %v", c.TLS, c.ServesClear())
 	}
-	again := mustLoad(t, sources(map[string]string{"cabrank.yml": "tls: " + sequence(reflect.TypeFor[certs.Pair](), "", 9).show(&c.TLS)}))
+	again := mustLoad(t, sources(map[string]string{"cabrank.yml": "tls: " + nested{max: 9, list: true}.show(&c.TLS)}))
 	if !slices.Equal(again.TLS, want) || again.ServesClear() {
 		t.Errorf("read back: %v, clear %v", again.TLS, again.ServesClear())
 	}
 	trust := mustLoad(t, sources(map[string]string{"cabrank.yml": "tls: [{cert: a, key: b}]\ntls_client: {ca: /b c.pem, names: [\"*.shop\", 'spiffe://prod/*'], required: true}"}))
-	shown := record(reflect.TypeFor[certs.Clients](), "").show(&trust.TLSClient)
+	shown := nested{}.show(&trust.TLSClient)
 	if got := mustLoad(t, sources(map[string]string{"cabrank.yml": "tls: [{cert: a, key: b}]\ntls_client: " + shown})); !reflect.DeepEqual(got.TLSClient, trust.TLSClient) || len(got.TLSClient.Names) != 2 {
 		t.Errorf("%s reads %+v", shown, got.TLSClient)
 	}

@@ -12,10 +12,12 @@ import (
 	"testing"
 )
 
+func unknown(environ []string) []string { return new(Config).unknownVariables(parseEnviron(environ)) }
+
 // Whoever writes a variable with the prefix learns that it has no effect, and which one
 // was meant; what Kubernetes and cabrank itself put there is not told.
 func TestUnknownVariables(t *testing.T) {
-	const unknown = "variable %s is unknown and has no effect; did you mean %s?"
+	const warning = "variable %s is unknown and has no effect; did you mean %s?"
 	for name, want := range map[string]string{
 		"CABRANK_QUEUE_LENGHT":      "CABRANK_QUEUE_LENGTH",
 		"CABRANK_WORKERS_COUNT":     "WORKERS_COUNT",
@@ -32,7 +34,7 @@ func TestUnknownVariables(t *testing.T) {
 		"CABRANK_METRICS_GAUGE":     "CABRANK_METRICS_GAUGES",
 	} {
 		got := mustLoad(t, sources(nil, name+"=3")).Warnings
-		if !slices.Equal(got, []string{fmt.Sprintf(unknown, name, want)}) {
+		if !slices.Equal(got, []string{fmt.Sprintf(warning, name, want)}) {
 			t.Errorf("%s: warnings %q", name, got)
 		}
 	}
@@ -42,14 +44,14 @@ func TestUnknownVariables(t *testing.T) {
 		{"CABRANK_WORKER=worker-1", "CABRANK_ADDR=127.0.0.1:9000", "CABRANK_SLOTS=5", "CABRANK_WORKER_INDEX=0", "CABRANK_HOOK=before_stop", "CABRANK_WORKER_PID=7"},
 		{"CABRANK_UPGRADE_FD=3", "CABRANK_CONTROL=/run/c.sock", "CABRANK_TEST_FAMILY=x", "CABRANK_NOTHING=", "NOT_CABRANK=1"},
 	} {
-		if got := UnknownVariables(silent); len(got) > 0 {
+		if got := unknown(silent); len(got) > 0 {
 			t.Errorf("%q: warnings %q", silent, got)
 		}
 	}
-	if got := UnknownVariables([]string{"CABRANK_ZZZZ=s3cret"}); !slices.Equal(got, []string{"variable CABRANK_ZZZZ is unknown and has no effect"}) {
+	if got := unknown([]string{"CABRANK_ZZZZ=s3cret"}); !slices.Equal(got, []string{"variable CABRANK_ZZZZ is unknown and has no effect"}) {
 		t.Errorf("nothing like it: %q", got)
 	}
-	if got := UnknownVariables([]string{"CABRANK_SLOTS=7"}); !slices.Equal(got, []string{"variable CABRANK_SLOTS is one that workers are given and has no effect; did you mean WORKERS_POOL_SIZE?"}) {
+	if got := unknown([]string{"CABRANK_SLOTS=7"}); !slices.Equal(got, []string{"variable CABRANK_SLOTS is one that workers are given and has no effect; did you mean WORKERS_POOL_SIZE?"}) {
 		t.Errorf("a variable of workers: %q", got)
 	}
 }
@@ -59,7 +61,7 @@ func TestUnknownVariables(t *testing.T) {
 func TestNamedVariablesAreKnown(t *testing.T) {
 	c := &Config{}
 	c.Auth.Secret, c.Socket.PushToken = "env:CABRANK_JWT", "/run/token"
-	if lines := unknownVariables(map[string]string{"CABRANK_JWT": "x"}, c.namedVariables()...); len(lines) > 0 {
+	if lines := c.unknownVariables(map[string]string{"CABRANK_JWT": "x"}); len(lines) > 0 {
 		t.Errorf("%q", lines)
 	}
 }
@@ -69,7 +71,7 @@ func TestUnknownVariablesAreBounded(t *testing.T) {
 	for i := range 300 {
 		environ = append(environ, fmt.Sprintf("CABRANK_ZZ%d=1", i))
 	}
-	got := UnknownVariables(environ)
+	got := unknown(environ)
 	if len(got) != maxUnknown || len(strings.Join(got, "")) > maxUnknown*200 || strings.Contains(strings.Join(got, ""), "\x1b") {
 		t.Errorf("%d lines of %d bytes", len(got), len(strings.Join(got, "")))
 	}
@@ -93,7 +95,7 @@ func TestOwnVariablesAreKnown(t *testing.T) {
 			}
 			text, err := os.ReadFile(name)
 			for _, found := range variable.FindAllString(string(text), -1) {
-				if told := UnknownVariables([]string{found + "=1", "CABRANK_WORKER=worker-1"}); len(told) > 0 && !slices.Contains(made, found) {
+				if told := unknown([]string{found + "=1", "CABRANK_WORKER=worker-1"}); len(told) > 0 && !slices.Contains(made, found) {
 					t.Errorf("%s: %s", name, told[0])
 				}
 			}

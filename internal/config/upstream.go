@@ -8,13 +8,8 @@ import (
 )
 
 const (
-	maxUpstreams   = 1000
-	maxNameServers = 8
-	maxDNSName     = 253 // bytes of a name (RFC 1035 2.3.4)
-
-	dnsPort         = 53
-	upstreamLegal   = "host:port, unix:/path, dns:name:port, srv:name or tls:host:port"
-	nameServerLegal = "ADDRESS or ADDRESS:PORT"
+	maxDNSName = 253 // bytes of a name (RFC 1035 2.3.4)
+	dnsPort    = 53
 )
 
 // Marks of upstreams that are looked up: a name that has addresses, and one
@@ -38,33 +33,27 @@ func IsName(upstream string) bool {
 // An address with an @ is refused without being repeated: what stands before
 // it may be a password, and secrets never reach an output.
 func cleanUpstream(address string) (string, error) {
-	if path, found := strings.CutPrefix(address, "unix:"); found {
-		if !strings.HasPrefix(path, "/") {
-			return "", fmt.Errorf("%s needs an absolute path, such as unix:/run/worker.sock", quote(address))
-		}
+	path, isPath := strings.CutPrefix(address, "unix:")
+	name, secure := strings.CutPrefix(address, tlsMark)
+	switch {
+	case isPath && !strings.HasPrefix(path, "/"):
+		return "", fmt.Errorf("%s needs an absolute path, such as unix:/run/worker.sock", quote(address))
+	case isPath:
 		return address, checkSocketPath(address, path)
-	}
-	if strings.Contains(address, "@") {
+	case strings.Contains(address, "@"):
 		return "", errors.New("an address with user information (before the @) is refused")
-	}
-	if name, found := strings.CutPrefix(address, tlsMark); found {
-		if strings.HasPrefix(name, tlsMark) || strings.HasPrefix(name, srvMark) || strings.HasPrefix(name, "unix:") {
-			return "", fmt.Errorf("%s names no host whose certificate could be looked at", quote(address))
-		}
+	case secure && (strings.HasPrefix(name, tlsMark) || strings.HasPrefix(name, srvMark) || strings.HasPrefix(name, "unix:")):
+		return "", fmt.Errorf("%s names no host whose certificate could be looked at", quote(address))
+	case secure:
 		name, err := cleanUpstream(name)
 		return tlsMark + name, err
-	}
-	if IsName(address) {
+	case IsName(address):
 		return cleanLookup(address)
-	}
-	if strings.Contains(address, "://") {
+	case strings.Contains(address, "://"):
 		return "", fmt.Errorf("%s is a URL, not an address", quote(address))
 	}
 	host, port, err := upstreamHostPort(address)
-	if err != nil {
-		return "", err
-	}
-	return joinHostPort(host, port), nil
+	return joinHostPort(host, port), err
 }
 
 // upstreamHostPort takes an address apart of which both parts are needed.
@@ -83,18 +72,17 @@ func upstreamHostPort(address string) (host string, port int, err error) {
 
 // cleanLookup accepts what is looked up; one name has one form.
 func cleanLookup(address string) (string, error) {
-	if name, found := strings.CutPrefix(address, "dns:///"); found { // as gRPC clients write targets
-		return "", fmt.Errorf("%s has slashes; did you mean %s%s?", quote(address), dnsMark, name)
-	}
-	if name, found := strings.CutPrefix(address, srvMark); found {
-		if strings.Contains(name, ":") {
-			return "", fmt.Errorf("%s has a port, and SRV records have their own", quote(address))
-		}
-		name, err := cleanDNSName(name)
-		return srvMark + name, err
-	}
 	name := strings.TrimPrefix(address, dnsMark)
-	if !strings.Contains(name, ":") {
+	service, isService := strings.CutPrefix(address, srvMark)
+	switch {
+	case strings.HasPrefix(name, "///"): // as gRPC clients write targets
+		return "", fmt.Errorf("%s has slashes; did you mean %s%s?", quote(address), dnsMark, name[len("///"):])
+	case strings.Contains(service, ":") && isService:
+		return "", fmt.Errorf("%s has a port, and SRV records have their own", quote(address))
+	case isService:
+		name, err := cleanDNSName(service)
+		return srvMark + name, err
+	case !strings.Contains(name, ":"):
 		return "", fmt.Errorf("%s has no port, as in %s:50051", quote(address), address)
 	}
 	host, port, err := upstreamHostPort(name)
@@ -104,10 +92,8 @@ func cleanLookup(address string) (string, error) {
 	if _, err := netip.ParseAddr(host); err == nil {
 		return "", fmt.Errorf("%s is an address, not a name; did you mean %s?", quote(address), joinHostPort(host, port))
 	}
-	if host, err = cleanDNSName(host); err != nil {
-		return "", err
-	}
-	return dnsMark + joinHostPort(host, port), nil
+	host, err = cleanDNSName(host)
+	return dnsMark + joinHostPort(host, port), err
 }
 
 // cleanDNSName accepts the name of a host or of a service, in any case, and with

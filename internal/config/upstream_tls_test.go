@@ -21,7 +21,7 @@ func TestSecureUpstreamsAreRead(t *testing.T) {
 	if !IsName("tls:dns:a:1") || IsName("tls:a:1") || !c.SecureUpstreams() {
 		t.Error("names are mistaken")
 	}
-	again := mustLoad(t, sources(map[string]string{"cabrank.yml": "upstreams: [a:1]\nupstream_tls: " + record(reflect.TypeFor[certs.Peer](), "").show(&c.UpstreamTLS)}))
+	again := mustLoad(t, sources(map[string]string{"cabrank.yml": "upstreams: [a:1]\nupstream_tls: " + nested{}.show(&c.UpstreamTLS)}))
 	if !reflect.DeepEqual(again.UpstreamTLS, want) || len(again.Warnings) != 1 || !strings.Contains(again.Warnings[0], "upstream_tls has no effect: no upstream begins with tls:") {
 		t.Errorf("read back: %+v, %q", again.UpstreamTLS, again.Warnings)
 	}

@@ -8,21 +8,13 @@ import (
 )
 
 const (
-	// maxVariables and maxVariable bound what workers get beside cabrank's own
-	// environment: their number, and the bytes of each.
-	maxVariables   = 200
-	maxVariable    = 32 << 10
+	// maxVariable and maxVariableLength bound what workers get beside cabrank's own
+	// environment, in bytes: each value, and its name.
+	maxVariable       = 32 << 10
+	maxVariableLength = 64
+
 	variablesLegal = "names of letters, digits and _ that cabrank does not set itself"
 )
-
-// variables is the kind of variables of workers. The values may be secrets, so that they
-// are never shown.
-func variables() mapping {
-	return mapping{
-		max: maxVariables, legal: variablesLegal, clean: checkVariable, path: variablePath, form: "NAME: value",
-		value: secret(text(cleanVariable, fmt.Sprintf("text of at most %d bytes", maxVariable))),
-	}
-}
 
 // cleanVariable accepts what an environment can hold, and does not repeat what it cannot.
 func cleanVariable(value string) (string, error) {
@@ -42,9 +34,6 @@ func variablePath(key, name string) string {
 	}
 	return entryPath(key, name)
 }
-
-// maxVariableLength bounds the name of a variable, in bytes.
-const maxVariableLength = 64
 
 // checkVariable accepts names that shells can use and that are not taken.
 func checkVariable(name string) error {

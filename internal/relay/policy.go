@@ -22,7 +22,7 @@ type MethodRule struct {
 	RetryOn []grpcwire.Code `key:"retry_on" kind:"codes" default:"UNAVAILABLE" help:"the failures that are tried again"`
 	// HedgeAfter is the time without an answer after which a second attempt is made; 0
 	// means never, HedgeAuto a time derived from the method's runs.
-	HedgeAfter time.Duration `key:"hedge_after" kind:"hedge" default:"none" help:"time without an answer after which a second attempt is made, if a slot is free and nobody waits; auto: twice the time in which 95 % of them end"`
+	HedgeAfter time.Duration `key:"hedge_after" default:"none" range:"1ms..1h" word:"auto=-1ns|none=0s" help:"time without an answer after which a second attempt is made, if a slot is free and nobody waits; auto: twice the time in which 95 % of them end"`
 	// Timeout bounds a call from its arrival, as a deadline of its caller that is so much
 	// later would; 0 means that it does not. It needs no Idempotent.
 	Timeout time.Duration `key:"timeout" default:"none" range:"1ms..24h" help:"bound on a call from its arrival, as if its caller had set that deadline; a shorter one of the caller counts"`

@@ -162,8 +162,7 @@ func (s *service) secure(cfg *config.Config, options *relay.Options) error {
 
 // faulty says what is wrong with the files of a key.
 func faulty(cfg *config.Config, key string, err error) error {
-	origin, _ := cfg.Written(key)
-	return cli.UsageError(config.Faults{{Origin: origin, Key: key, What: err.Error()}})
+	return cli.UsageError(config.Faults{cfg.FaultAt(key, err.Error(), "")})
 }
 
 // securePort is what the port of a configuration needs.

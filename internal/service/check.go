@@ -38,10 +38,9 @@ func redisAddresses(cfg *config.Config) error {
 		return nil
 	}
 	var faults config.Faults
-	origin, _ := cfg.Written("socket.redis")
 	for _, address := range []string{cfg.Socket.Redis.Calls, cfg.Socket.Redis.Events} {
 		if _, err := redislink.ClientOption(address); err != nil && address != "" {
-			faults = append(faults, config.Fault{Origin: origin, Key: "socket.redis", What: strings.TrimPrefix(err.Error(), "redis: ")})
+			faults = append(faults, cfg.FaultAt("socket.redis", strings.TrimPrefix(err.Error(), "redis: "), ""))
 		}
 	}
 	if len(faults) == 0 {

@@ -29,7 +29,7 @@ func (s *service) makeScraping() {
 		return
 	}
 	m := &scraping{path: s.cfg.Workers.MetricsPath}
-	m.store = scrape.NewStore(scrape.Options{Rules: gaugeRules(s.cfg), PerWorker: s.cfg.Metrics.Gauges.PerWorker})
+	m.store = scrape.NewStore(scrape.Options{Rules: gaugeRules(s.cfg), PerWorker: s.cfg.Metrics.Gauges.PerWorker()})
 	interval := func() time.Duration { return s.current().Metrics.Interval }
 	m.scraper = scrape.NewScraper(m.store, func() []scrape.Target { return m.targets(s.workers.Workers()) }, interval, s.log)
 	s.scrape = m
@@ -42,7 +42,7 @@ func (m *scraping) sample() admin.ScrapeSample {
 
 // gaugeRules puts the policies in an order in which the more exact name comes first.
 func gaugeRules(cfg *config.Config) (rules []scrape.Rule) {
-	for pattern, policy := range cfg.Metrics.Gauges.Policies {
+	for pattern, policy := range cfg.Metrics.Gauges {
 		rules = append(rules, scrape.Rule{Pattern: pattern, Policy: policy})
 	}
 	sort.Slice(rules, func(i, j int) bool {

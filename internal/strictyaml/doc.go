@@ -13,7 +13,7 @@
 //	also:"pool_size"  other names of the key
 //	range:"1..1000"   bounds, in the unit of the value; not negative if there is none
 //	zero:"never"      0 is allowed beside the range, and what it means
-//	word:"auto=0"     a word that stands for a number
+//	word:"auto=0"     a word that stands for a number, or several with | between them
 //	unit:"%"          a share: 5% is 0.05; B: bytes, also in KiB, MiB, GiB; /s: a rate
 //	oneof:"a|b"       its words
 //	split:","         at what one text becomes a list

@@ -8,11 +8,8 @@ import (
 	"github.com/cabrank/cabrank/internal/spelling"
 )
 
-// mostFaults bounds what is told of a file, in lines.
-const mostFaults = 20
-
-// MostQuoted bounds what is repeated of a file, in bytes.
-const MostQuoted = 60
+// mostFaults bounds what is told of a file, in lines, MostQuoted what is repeated, in bytes.
+const mostFaults, MostQuoted = 20, 60
 
 // Fault is one thing that is wrong with a file.
 type Fault struct {
@@ -45,12 +42,11 @@ type Faults []Fault
 // Error returns a line for each fault, without a newline at the end.
 func (f Faults) Error() string {
 	var lines []string
-	for i, fault := range f {
-		if i == mostFaults-1 && len(f) > mostFaults {
-			lines = append(lines, fmt.Sprintf("%s: %d more faults", fault.File, len(f)-i))
-			break
-		}
+	for _, fault := range f {
 		lines = append(lines, fault.Error())
+	}
+	if more := len(f) - mostFaults + 1; more > 1 {
+		lines = append(lines[:mostFaults-1], fmt.Sprintf("%s: %d more faults", f[0].File, more))
 	}
 	return strings.Join(lines, "\n")
 }
@@ -63,10 +59,10 @@ func Quote(text string) string {
 	return strconv.Quote(text)
 }
 
-// meant says which of the known names was meant by another one.
-func meant(name string, known []string) string {
+// DidYouMean says which of the known names was meant by another one, and what stands before it.
+func DidYouMean(before, name string, known []string) string {
 	if near := spelling.Nearest(name, known); near != "" {
-		return "; did you mean " + near + "?"
+		return "; did you mean " + before + near + "?"
 	}
 	return ""
 }

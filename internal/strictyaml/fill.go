@@ -114,8 +114,8 @@ func (n Node) keys(v reflect.Value, tag reflect.StructTag, all []field) {
 			value.fill(v.FieldByIndex(all[at].index), all[at].tag)
 		case name == "<<":
 			value.Fault("", "merge keys are not taken", "an alias in place of a value, as in port: *name")
-		case meant(name, names(all)) != "":
-			value.Fault("", "unknown key"+meant(name, names(all)), "")
+		case DidYouMean("", name, names(all)) != "":
+			value.Fault("", "unknown key"+DidYouMean("", name, names(all)), "")
 		default:
 			value.Fault("", "unknown key", strings.Join(names(all), ", "))
 		}

@@ -14,8 +14,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// mostBytes bounds a file, mostValues what is read of it: aliases make much of little.
-const mostBytes, mostValues = 1 << 20, 200_000
+// MostBytes bounds a file, mostValues what is read of it: aliases make much of little.
+const MostBytes, mostValues = 1 << 20, 200_000
 
 // file is what the nodes of a file share.
 type file struct {
@@ -37,8 +37,8 @@ type Node struct {
 // holds nothing, or no YAML: Err tells.
 func Read(name string, text []byte) Node {
 	n := Node{file: &file{name: name}}
-	if len(text) > mostBytes {
-		n.Fault("", fmt.Sprintf("has more than %d bytes", mostBytes), fmt.Sprintf("at most %d", mostBytes))
+	if len(text) > MostBytes {
+		n.Fault("", fmt.Sprintf("has more than %d bytes", MostBytes), fmt.Sprintf("at most %d", MostBytes))
 		return n
 	}
 	decoder := yaml.NewDecoder(bytes.NewReader(text))
@@ -87,12 +87,10 @@ func syntax(err error, text string) (what string, line int) {
 // tabBefore returns the first line, from one on, that has a tab before its text; 0 if
 // none has.
 func tabBefore(text string, from int) int {
-	number := 0
-	for line := range strings.Lines(text) {
-		number++
+	for i, line := range strings.Split(text, "\n") {
 		trimmed := strings.TrimLeft(line, " \t")
-		if number >= from && strings.TrimSpace(trimmed) != "" && strings.Contains(line[:len(line)-len(trimmed)], "\t") {
-			return number
+		if i+1 >= from && strings.TrimSpace(trimmed) != "" && strings.Contains(line[:len(line)-len(trimmed)], "\t") {
+			return i + 1
 		}
 	}
 	return 0

@@ -28,7 +28,7 @@ func Set(into any, tag reflect.StructTag, text string) (what string) {
 	case v.Kind() == reflect.String:
 		text = strings.TrimRight(text, "\n") // of a block
 		if words[0] != "" && !slices.Contains(words, text) {
-			return Quote(text) + " is unknown" + meant(text, words)
+			return Quote(text) + " is unknown" + DidYouMean("", text, words)
 		}
 		v.SetString(text)
 	case v.Kind() == reflect.Bool:
@@ -50,11 +50,14 @@ func setNumber(v reflect.Value, tag reflect.StructTag, text string) string {
 		least, _ = number(v, tag, low)
 		most, _ = number(v, tag, high)
 	}
-	word, stands, _ := strings.Cut(tag.Get("word"), "=")
 	n, what := number(v, tag, text)
+	for pair := range strings.SplitSeq(tag.Get("word"), "|") {
+		if word, stands, found := strings.Cut(pair, "="); found && text == word {
+			n, what = number(v, tag, stands)
+			least, most = n, n
+		}
+	}
 	switch {
-	case word != "" && text == word:
-		n, _ = number(v, tag, stands)
 	case what != "":
 		return Quote(text) + what
 	case (n < least || n > most) && (n != 0 || tag.Get("zero") == ""):
@@ -95,7 +98,6 @@ func number(v reflect.Value, tag reflect.StructTag, text string) (n float64, wha
 
 // allowed says what fits; "" if the fault itself does.
 func allowed(v reflect.Value, tag reflect.StructTag) (text string) {
-	ranged := tag.Get("range") != ""
 	_, own := reflect.TypeAssert[encoding.TextUnmarshaler](v.Addr())
 	switch all, kind := fields(v.Type()), v.Kind(); {
 	case own:
@@ -113,7 +115,7 @@ func allowed(v reflect.Value, tag reflect.StructTag) (text string) {
 		return "true or false"
 	case kind == reflect.String:
 		return "text"
-	case !ranged && (v.CanInt() || v.CanUint() || v.CanFloat()):
+	case tag.Get("range") == "" && (v.CanInt() || v.CanUint() || v.CanFloat()):
 		text = "a number of 0 or more"
 	}
 	return text + Range(tag)
@@ -127,8 +129,11 @@ func Range(tag reflect.StructTag) (text string) {
 	if zero := tag.Get("zero"); zero != "" {
 		text += ", or 0: " + zero
 	}
-	if word, _, found := strings.Cut(tag.Get("word"), "="); found {
-		text += ", or " + word
+	words := ""
+	for pair := range strings.SplitSeq(tag.Get("word"), "|") {
+		if word, _, found := strings.Cut(pair, "="); found {
+			words = strings.ReplaceAll(words, "or ", "") + ", or " + word
+		}
 	}
-	return text
+	return text + words
 }
