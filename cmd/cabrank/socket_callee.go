@@ -86,7 +86,7 @@ const mostDelays = 10_000
 
 func (f *socketCallee) check(cfg *config.Config) error {
 	switch {
-	case cfg.Socket.Redis.Calls == "":
+	case cfg.Socket.Redis == "":
 		return errors.New("--redis or CABRANK_REDIS must say where Redis is")
 	case f.workers <= 0:
 		return errors.New("--workers must be above 0")
@@ -103,7 +103,8 @@ func (f *socketCallee) run(cfg *config.Config, logTo io.Writer) error {
 	defer signal.Stop(signals)
 	log := service.OpenLog(cfg.Log, logTo)
 	defer log.Close()
-	c := callee.New(callee.Options{Redis: cfg.Socket.Redis.Calls, Workers: f.workers, Log: log.Logger})
+	redis, _ := cfg.Socket.RedisAddresses()
+	c := callee.New(callee.Options{Redis: redis, Workers: f.workers, Log: log.Logger})
 	var options []callee.Option
 	if f.kept {
 		options = append(options, callee.AtLeastOnce())

@@ -2,12 +2,8 @@ package main
 
 import (
 	"errors"
-	"fmt"
-	"os"
-	"strings"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/cabrank/cabrank/internal/cli"
 	"github.com/cabrank/cabrank/internal/config"
@@ -45,10 +41,7 @@ const defaultPath = "/ws"
 // too, and its own.
 type socketServe struct {
 	given flagValues
-	file  string
-	idle  []string // keys of the file that have no effect
-
-	log config.Log // of the configuration
+	log   config.Log // of the configuration
 }
 
 func newSocketServeCommand() *cobra.Command {
@@ -60,9 +53,6 @@ func newSocketServeCommand() *cobra.Command {
 		Example: socketServeExamples,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := f.readOldFile(cmd.Flags()); err != nil {
-				return cli.UsageError(err)
-			}
 			if _, err := f.load(); err != nil { // a wrong flag is told as text, whatever the log is
 				return err
 			}
@@ -79,7 +69,7 @@ func newSocketServeCommand() *cobra.Command {
 func (f *socketServe) addTo(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.SortFlags = false
-	flags.StringVar(&f.file, config.ConfigFlag, "", "`FILE` of the old server of juggler.0; flags and variables come before it (docs/juggler.md)")
+	flags.Var(&flagValue{f.given, config.Key{Flag: config.ConfigFlag}}, config.ConfigFlag, "`FILE` of the old server of juggler.0; flags and variables come before it (docs/juggler.md)")
 	for _, key := range config.SocketFlags() {
 		if key.Flag == "path" {
 			key.Help = "paths of the sockets (default " + defaultPath + ")"
@@ -91,7 +81,7 @@ func (f *socketServe) addTo(cmd *cobra.Command) {
 // load makes a configuration without workers.
 func (f *socketServe) load() (*config.Config, error) {
 	cfg, err := config.LoadSocket(f.given, config.System())
-	if err == nil && cfg.Socket.Redis.Calls != "" && cfg.Socket.Serve.TestFunctions {
+	if err == nil && cfg.Socket.Redis != "" && cfg.Socket.Serve.TestFunctions {
 		err = errors.New("--test-functions are in this process: with --redis, functions are those of callees there")
 	}
 	if err != nil {
@@ -102,37 +92,5 @@ func (f *socketServe) load() (*config.Config, error) {
 	}
 	f.log = cfg.Log
 	cfg.Limits.Connections = cfg.Socket.Serve.MaxSockets/3*4 + 4 // sockets have three quarters
-	if len(f.idle) > 0 {
-		cfg.Warnings = append(cfg.Warnings, "keys of the file have no effect here, see docs/juggler.md: "+strings.Join(f.idle, " "))
-	}
 	return cfg, nil
-}
-
-// readOldFile sets what the file of an old server says and neither a flag nor a variable
-// does. Its addresses of Redis are taken together, or not at all.
-func (f *socketServe) readOldFile(flags *pflag.FlagSet) error {
-	if !flags.Changed(config.ConfigFlag) {
-		return nil
-	}
-	old, err := config.LoadOldSocket(f.file, config.System().ReadFile)
-	if err != nil {
-		return err
-	}
-	f.idle = old.Idle
-	given := map[string]bool{}
-	flags.Visit(func(flag *pflag.Flag) { given[flag.Name] = true })
-	for _, key := range config.SocketFlags() {
-		if key.Env != "" && os.Getenv(key.Env) != "" {
-			given[key.Flag] = true
-		}
-	}
-	for name, value := range old.Flags {
-		if given[name] {
-			continue
-		}
-		if err := flags.Set(name, value); err != nil {
-			return fmt.Errorf("%s: %w", f.file, err)
-		}
-	}
-	return nil
 }

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"net"
 	"net/netip"
@@ -24,10 +25,8 @@ func cleanHost(host string) (string, error) {
 	}
 	address, _, _ := strings.Cut(host, "%") // a zone may follow
 	isAddress := strings.Contains(host, ":")
-	if isAddress && net.ParseIP(address) == nil || !isAddress && strings.ContainsAny(host, " /@[],\"") || strings.ContainsFunc(host, unicode.IsControl) {
-		return "", fmt.Errorf("%s is not a host", quote(host))
-	}
-	return host, nil
+	odd := isAddress && net.ParseIP(address) == nil || !isAddress && strings.ContainsAny(host, " /@[],\"") || strings.ContainsFunc(host, unicode.IsControl)
+	return host, wrong(quote(host), flaw{odd, "is not a host"})
 }
 
 // readNetwork accepts an address or a network.
@@ -36,35 +35,24 @@ func readNetwork(text string) (netip.Prefix, error) {
 	if a, notOne := netip.ParseAddr(text); err != nil && notOne == nil {
 		network, err = netip.PrefixFrom(a.WithZone(""), a.BitLen()), nil
 	}
-	if err != nil {
-		return network, fmt.Errorf("%s is neither an address nor a network", quote(text))
-	}
 	const mapped = 96 // bits before an IPv4 address in the form of IPv6
 	if a := network.Addr(); a.Is4In6() && network.Bits() >= mapped {
 		network = netip.PrefixFrom(a.Unmap(), network.Bits()-mapped)
 	}
-	return network.Masked(), nil
+	return network.Masked(), wrong(quote(text), flaw{err != nil, "is neither an address nor a network"})
 }
 
 // cleanPath accepts the path of a page.
 func cleanPath(path string) (string, error) {
-	if !strings.HasPrefix(path, "/") {
-		return "", fmt.Errorf("%s does not begin with /", quote(path))
-	}
-	return formed("path", "%s is not a plain path")(path)
+	return path, wrong(quote(path), flaw{!strings.HasPrefix(path, "/"), "does not begin with /"}, flaw{!forms["path"].MatchString(path), "is not a plain path"})
 }
 
 // checkSocketPath looks at the path of a unix socket that is written so.
 func checkSocketPath(written, path string) error {
-	switch {
-	case path == "" || strings.HasSuffix(path, "/"):
-		return fmt.Errorf("%s is not the path of a socket", quote(written))
-	case strings.ContainsFunc(path, unicode.IsControl):
-		return fmt.Errorf("%s has a control character", quote(written))
-	case len(path) > maxSocketPath:
-		return fmt.Errorf("%s has a path of more than %d bytes", quote(written), maxSocketPath)
-	}
-	return nil
+	return wrong(quote(written),
+		flaw{path == "" || strings.HasSuffix(path, "/"), "is not the path of a socket"},
+		flaw{strings.ContainsFunc(path, unicode.IsControl), "has a control character"},
+		flaw{len(path) > maxSocketPath, fmt.Sprintf("has a path of more than %d bytes", maxSocketPath)})
 }
 
 // splitHostPort takes HOST:PORT apart; HOST may be empty, PORT is 0 to 65535.
@@ -73,23 +61,17 @@ func splitHostPort(address string) (host string, port int, err error) {
 	if err != nil {
 		return "", 0, fmt.Errorf("%s is not HOST:PORT", quote(address))
 	}
-	if host, err = cleanHost(name); err != nil {
-		return "", 0, err
-	}
-	if port, err = strconv.Atoi(number); err != nil || port < 0 || port > maxPort {
-		return "", 0, fmt.Errorf("%s has no port from 0 to %d", quote(address), maxPort)
-	}
-	return host, port, nil
+	host, err = cleanHost(name)
+	port, notNumber := strconv.Atoi(number)
+	odd := notNumber != nil || port < 0 || port > maxPort
+	return host, port, cmp.Or(err, wrong(quote(address), flaw{odd, fmt.Sprintf("has no port from 0 to %d", maxPort)}))
 }
 
 // cleanControl accepts where the control socket is. A word without a slash is
 // more likely a slip than the name of a file.
 func cleanControl(path string) (string, error) {
-	switch {
-	case path == automatic || path == off:
+	if path == automatic || path == off {
 		return path, nil
-	case !strings.Contains(path, "/"):
-		return "", fmt.Errorf("%s is not the path of a socket", quote(path))
 	}
-	return path, checkSocketPath(path, path)
+	return path, cmp.Or(wrong(quote(path), flaw{!strings.Contains(path, "/"), "is not the path of a socket"}), checkSocketPath(path, path))
 }

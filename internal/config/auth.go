@@ -36,7 +36,7 @@ func (c *Config) authRules(refuse refuse) {
 	refuse(a.Cookie != "" && len(c.Socket.Origins) == 0, "auth.cookie", "browsers send it for any page, and no origin is listed", "none, or socket.origin beside it")
 	refuse(push != off && c.Socket.PushToken == "" && !isOwnHost(pushHost), "socket.push",
 		push+" can be reached from elsewhere, and there is no socket.push_token", "an address such as 127.0.0.1:9001, or a token beside it")
-	for _, part := range partsOf(reflect.ValueOf(&a).Elem()) {
+	for _, part := range partsOf(reflect.ValueOf(&a).Elem(), false) {
 		if !a.IsOn() && (part.name != "doors" || a.AllDoors()) {
 			refuse(true, "auth."+part.name, "nobody is asked for a token", "its default, or auth.key or auth.secret beside it")
 			return
@@ -45,8 +45,6 @@ func (c *Config) authRules(refuse refuse) {
 }
 
 func cleanGlob(glob string) (string, error) {
-	if glob == "" || len(glob) > 1024 || strings.ContainsFunc(glob, unicode.IsControl) {
-		return "", fmt.Errorf("%s is not a glob", quote(glob))
-	}
-	return glob, nil
+	odd := glob == "" || len(glob) > 1024 || strings.ContainsFunc(glob, unicode.IsControl)
+	return glob, wrong(quote(glob), flaw{odd, "is not a glob"})
 }

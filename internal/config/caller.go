@@ -1,7 +1,7 @@
 package config
 
 import (
-	"errors"
+	"cmp"
 	"fmt"
 	"maps"
 	"net/netip"
@@ -11,25 +11,8 @@ import (
 	"github.com/cabrank/cabrank/internal/relay"
 )
 
-// CallerKey says by what callers are told apart.
-//
-// Shape: Name is the metadata key of relay.ByMetadata; only then it is set.
-type CallerKey struct {
-	By   relay.KeySource
-	Name string
-}
-
-// String returns the key as it is written: "peer", "metadata:x-tenant".
-func (k CallerKey) String() string {
-	if k.Name != "" {
-		return k.By.String() + metadataMark + k.Name
-	}
-	return k.By.String()
-}
-
 const (
-	unixPeer       = "unix" // the address of all that come over unix sockets
-	metadataMark   = ":"
+	unixPeer       = "unix"       // the address of all that come over unix sockets
 	authorityField = ":authority" // the one pseudo header that says who calls whom
 	callersLegal   = "values of fair.key"
 
@@ -62,15 +45,10 @@ func callerPath(key, value string) string {
 
 // cleanCaller accepts what a header can hold (gRPC over HTTP/2, ASCII-Value).
 func cleanCaller(value string) (string, error) {
-	switch {
-	case value == "" || strings.TrimSpace(value) != value:
-		return "", fmt.Errorf("%s is empty or has spaces around it", quoteCaller(value))
-	case !forms["ascii"].MatchString(value):
-		return "", fmt.Errorf("%s has characters that are not ASCII", quoteCaller(value))
-	case len(value) > maxCaller:
-		return "", fmt.Errorf("%s is longer than %d characters", quoteCaller(value), maxCaller)
-	}
-	return value, nil
+	return value, wrong(quoteCaller(value),
+		flaw{value == "" || strings.TrimSpace(value) != value, "is empty or has spaces around it"},
+		flaw{!forms["ascii"].MatchString(value), "has characters that are not ASCII"},
+		flaw{len(value) > maxCaller, fmt.Sprintf("is longer than %d characters", maxCaller)})
 }
 
 // tidyCallers brings the values of fair.key into the form that calls have, and
@@ -123,67 +101,25 @@ func (c *Config) tidyCaller(owners map[string]string, lane, written string) (val
 	return value, what, allowed
 }
 
-// callerKey is the kind of *CallerKey fields.
-func callerKey() value[CallerKey] {
-	plain := words(relay.ByPeer, relay.ByAuthority, relay.ByNothing)
-	return value[CallerKey]{
-		read: func(key *CallerKey, text string) error {
-			by, name, named := strings.Cut(text, metadataMark)
-			if named && by == relay.ByMetadata.String() {
-				*key = CallerKey{relay.ByMetadata, name}
-				return checkCallerName(name)
-			}
-			*key = CallerKey{}
-			if err := plain.read(&key.By, text); err != nil {
-				return meantMetadata(text, err)
-			}
-			return nil
-		},
-		write: CallerKey.String,
-		legal: plain.legal + ", metadata:NAME",
-	}
-}
-
 // checkCallerName refuses names whose values cannot be written in a file, and
 // the authority, which has a word of its own.
 func checkCallerName(name string) error {
-	if strings.HasSuffix(name, "-bin") {
-		return fmt.Errorf("%s is binary metadata, whose values cannot be written down", quote(name))
-	}
-	if name == authorityField || name == "authority" || name == "host" {
-		return fmt.Errorf("%s is not metadata; did you mean authority?", quote(name))
-	}
-	return checkHeaderName(name)
-}
-
-// meantMetadata says more about text that is no known word, where it is.
-func meantMetadata(text string, unknown error) error {
-	if text == relay.ByMetadata.String() {
-		return errors.New("metadata needs a name, as in metadata:x-tenant")
-	}
-	if strings.HasSuffix(unknown.Error(), "?") || checkCallerName(text) != nil {
-		return unknown
-	}
-	return fmt.Errorf("%w; did you mean metadata:%s?", unknown, text)
+	authority := name == authorityField || name == "authority" || name == "host"
+	return cmp.Or(wrong(quote(name),
+		flaw{strings.HasSuffix(name, "-bin"), "is binary metadata, whose values cannot be written down"},
+		flaw{authority, "is not metadata; did you mean authority?"}), checkHeaderName(name))
 }
 
 // checkHeaderName accepts a name that callers may send and that says something
 // about the call: a token (RFC 9110 5.6.2) in lower case (RFC 9113 8.2.1) that
 // belongs neither to gRPC nor to the connection (RFC 9113 8.2.2).
 func checkHeaderName(name string) error {
-	switch lower := strings.ToLower(name); {
-	case strings.HasPrefix(name, ":"):
-		return fmt.Errorf("%s is a pseudo header", quote(name))
-	case !forms["token"].MatchString(name):
-		return fmt.Errorf("%s is not the name of a header", quote(name))
-	case lower != name:
-		return fmt.Errorf("%s is not in lower case; did you mean %s?", quote(name), lower)
-	case name == "host" || name == "authority":
-		return fmt.Errorf("%s is not sent by callers of HTTP/2; did you mean %s?", quote(name), authorityField)
-	case forms["protocol"].MatchString(name):
-		return fmt.Errorf("%s belongs to the protocol, not to the call", quote(name))
-	case len(name) > maxHeaderName:
-		return fmt.Errorf("%s is longer than %d characters", quote(name), maxHeaderName)
-	}
-	return nil
+	lower := strings.ToLower(name)
+	return wrong(quote(name),
+		flaw{strings.HasPrefix(name, ":"), "is a pseudo header"},
+		flaw{!forms["token"].MatchString(name), "is not the name of a header"},
+		flaw{lower != name, "is not in lower case; did you mean " + lower + "?"},
+		flaw{name == "host" || name == "authority", "is not sent by callers of HTTP/2; did you mean " + authorityField + "?"},
+		flaw{forms["protocol"].MatchString(name), "belongs to the protocol, not to the call"},
+		flaw{len(name) > maxHeaderName, fmt.Sprintf("is longer than %d characters", maxHeaderName)})
 }

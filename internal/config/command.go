@@ -3,6 +3,7 @@ package config
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -35,19 +36,15 @@ func (k commandLine) set(field any, text string) error {
 }
 
 func (k commandLine) setItems(field any, items []string) error {
-	switch {
-	case len(items) > maxArguments:
-		return fmt.Errorf("%d words are too many", len(items))
-	case len(items) > 0 && strings.TrimSpace(items[0]) == "":
-		return errors.New("has no program: its first word is empty")
+	zero := slices.ContainsFunc(items, func(item string) bool { return strings.ContainsRune(item, 0) })
+	err := wrong("",
+		flaw{len(items) > maxArguments, fmt.Sprintf("%d words are too many", len(items))},
+		flaw{len(items) > 0 && strings.TrimSpace(items[0]) == "", "has no program: its first word is empty"},
+		flaw{zero, "has a zero byte, which no argument can have"})
+	if err == nil {
+		*field.(*[]string) = items
 	}
-	for _, item := range items {
-		if strings.ContainsRune(item, 0) {
-			return errors.New("has a zero byte, which no argument can have")
-		}
-	}
-	*field.(*[]string) = items
-	return nil
+	return err
 }
 
 func (commandLine) items(field any) []string { return *field.(*[]string) }
@@ -57,10 +54,8 @@ func (k commandLine) show(field any) string {
 	if len(words) == 0 {
 		return none
 	}
-	for _, word := range words {
-		if !forms["word"].MatchString(word) {
-			return inList(words, strconv.Quote)
-		}
+	if slices.ContainsFunc(words, func(word string) bool { return !forms["word"].MatchString(word) }) {
+		return inList(words, strconv.Quote)
 	}
 	return strings.Join(words, " ")
 }

@@ -181,7 +181,7 @@ type Limits struct {
 type Socket struct {
 	Paths       []string `key:"path" kind:"paths" flag:"socket-path" arg:"PATH" default:"none" change:"upgrade" help:"paths for callers over WebSocket, on the port of the calls; none: there are no sockets"`
 	Origins     []string `key:"origin" kind:"origins" arg:"ORIGIN" default:"host" change:"reload" help:"origins of pages that may connect (host: that of the port itself); none is callers that are no page"` // empty: the host itself
-	Redis       Redis    `key:"redis" kind:"redis" env:"CABRANK_REDIS" arg:"ADDRESS" default:"none" change:"upgrade" secret:"yes" help:"Redis or Valkey, Cluster or Sentinels, where callees and other servers are: HOST:PORT, redis://USER:PASSWORD@HOST:PORT/DB, or rediss:// with TLS (docs/socket-redis.md); none: all is in one process"`
+	Redis       string   `key:"redis" kind:"redis" env:"CABRANK_REDIS" arg:"ADDRESS" default:"none" change:"upgrade" secret:"yes" help:"Redis or Valkey, Cluster or Sentinels, where callees and other servers are: HOST:PORT, redis://USER:PASSWORD@HOST:PORT/DB, or rediss:// with TLS (docs/socket-redis.md); none: all is in one process"`
 	ReadLimit   Size     `key:"read_limit" arg:"BYTES" default:"1MiB" range:"1..1GiB" unit:"B" change:"upgrade" help:"most bytes of a message that comes in"`
 	CallCap     int      `key:"call_cap" arg:"N" default:"0" range:"0..1000000000" change:"upgrade" help:"most calls that wait for one URI (0: any number)"`
 	MessageRate int      `key:"message_rate" arg:"N" default:"0" range:"0..1000000" change:"upgrade" help:"messages of a socket in a second, and as many at once after a pause; what is above is read later (0: any number)"`

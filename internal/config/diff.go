@@ -67,7 +67,7 @@ func (k Key) changes(before, now *Config) Changes {
 	case has && k.Secret == secretNames: // how many there are
 		change.Old, change.New = countOf(was), countOf(is)
 	case has && parts.max > 0 && !parts.list && parts.word == "":
-		return k.changedEntries(parts.linesOf(was), parts.linesOf(is))
+		return k.changedEntries(parts.linesOf(was, true), parts.linesOf(is, true))
 	default:
 		same = change.Old == change.New && (same || !strings.Contains(change.New, hidden))
 		if k.Secret != "" {
@@ -112,7 +112,7 @@ func (k Key) changedEntries(before, now []line) (changes Changes) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(both)) {
 		if pair := both[name]; !reflect.DeepEqual(pair[0].value, pair[1].value) {
-			changes = append(changes, Change{entryPath(k.Name, name), cmp.Or(pair[0].told, none), cmp.Or(pair[1].told, none), k.Applies})
+			changes = append(changes, Change{entryPath(k.Name, name), cmp.Or(pair[0].text, none), cmp.Or(pair[1].text, none), k.Applies})
 		}
 	}
 	return changes

@@ -11,7 +11,10 @@ var forms = map[string]*regexp.Regexp{
 	"log":    regexp.MustCompile(`^(none|stdout|\P{Cc}*/\P{Cc}*)$`),            // a word without a slash would be a file that nobody finds again
 	"name":   regexp.MustCompile(`^([a-z0-9_-]{1,63}\.)*[a-z0-9_-]{1,63}\.?$`), // of a host or service, in lower case (RFC 1035 2.3.4)
 	"origin": regexp.MustCompile(`^(none|null|[^/\p{Cc}]+://[^/?#@ *\p{Cc}]+)$`),
-	"path":   regexp.MustCompile(`^/[^ ?#\p{Cc}]*$`),
+	// gRPC itself does not say of which characters names consist, so all that can stand in a path are taken.
+	"pattern": regexp.MustCompile(`^/[^/*?#"\\[:^graph:]]+/(\*|[^/*?#"\\[:^graph:]]+)$`),
+
+	"path": regexp.MustCompile(`^/[^ ?#\p{Cc}]*$`),
 
 	// Headers that are the same for every call, or not allowed in HTTP/2.
 	"protocol": regexp.MustCompile(`^(grpc-.*|connection|content-(length|type)|keep-alive|` +

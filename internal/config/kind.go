@@ -194,6 +194,22 @@ func formed(form, what string) func(string) (string, error) {
 	}
 }
 
+// flaw is what is wrong with a text, if it is so.
+type flaw struct {
+	so   bool
+	what string
+}
+
+// wrong is an error by the first that is so of a text; told is the text, where it may be repeated.
+func wrong(told string, flaws ...flaw) error {
+	for _, f := range flaws {
+		if f.so {
+			return errors.New(strings.TrimSpace(told + " " + f.what))
+		}
+	}
+	return nil
+}
+
 // accepted is a check by what cleans.
 func accepted(clean func(string) (string, error)) func(string) error {
 	return func(text string) error {

@@ -1,7 +1,6 @@
 package config
 
 import (
-	"errors"
 	"slices"
 
 	"github.com/cabrank/cabrank/internal/relay"
@@ -15,13 +14,10 @@ type LaneRule = relay.Lane
 // checkLaneName accepts what can be the label of a metric without a thought,
 // but for the two names that the rank gives itself.
 func checkLaneName(name string) error {
-	switch name {
-	case "default":
-		return errors.New("is the lane of all calls that are in no other")
-	case "streams":
-		return errors.New("is the lane of long calls, see stream_slots")
-	}
-	return accepted(formed("lane", "is not a name of 1 to 32 characters"))(name)
+	return wrong("",
+		flaw{name == "default", "is the lane of all calls that are in no other"},
+		flaw{name == "streams", "is the lane of long calls, see stream_slots"},
+		flaw{!forms["lane"].MatchString(name), "is not a name of 1 to 32 characters"})
 }
 
 // methodsOfLanes sees to it that something is in every lane, and every method in one.

@@ -61,7 +61,6 @@ func (k listenAt) write(l Listener) string {
 		return l.Addr() + sharedMark
 	case l.Path != k.path:
 		return l.Addr() + l.Path
-	default:
-		return l.Addr()
 	}
+	return l.Addr()
 }

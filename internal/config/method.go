@@ -97,16 +97,8 @@ func cleanMethod(method string) (string, error) {
 	return cleanPattern(method)
 }
 
-// isPattern knows /SERVICE/METHOD by its form: gRPC itself does not say of
-// which characters names consist, so all that can stand in a path are taken.
-func isPattern(pattern string) bool {
-	parts := strings.Split(pattern, "/")
-	if len(parts) != 3 || parts[0] != "" || parts[1] == "" || parts[2] == "" {
-		return false
-	}
-	odd := func(r rune) bool { return r <= ' ' || r > '~' || strings.ContainsRune("*?#\"\\", r) }
-	return !strings.ContainsFunc(parts[1], odd) && (parts[2] == "*" || !strings.ContainsFunc(parts[2], odd))
-}
+// isPattern knows /SERVICE/METHOD by its form.
+func isPattern(pattern string) bool { return forms["pattern"].MatchString(pattern) }
 
 // readCode accepts the name of a status code that is a failure.
 func readCode(name string) (grpcwire.Code, error) {

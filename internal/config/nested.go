@@ -1,7 +1,6 @@
 package config
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"iter"
@@ -25,7 +24,7 @@ type nested struct {
 	names string // which there may be
 	check func(name string) error
 	field string                        // of the name, in a struct
-	path  func(key, name string) string // names an entry of a map, for people; nil: entryPath
+	path  func(key, name string) string // names an entry with a name, for people
 	value kind                          // of the values of a map
 	all   string                        // what they are, in a word; "": it is not told
 	word  string                        // stands for a map with the one entry "", which no other can have
@@ -70,8 +69,7 @@ type line struct {
 	name  string // of the entry or part
 	label string // what stands before the text: "name: " or "- "
 	text  string
-	told  string // the text where a change of it is told
-	value any    // what the text is made of
+	value any // what the text is made of
 }
 
 // listItem stands before an item of a list.
@@ -111,17 +109,15 @@ func (k nested) setNode(field any, n strictyaml.Node, at places) {
 }
 
 func (k nested) setEntries(into reflect.Value, n strictyaml.Node, at places) {
-	path := entryPath
 	if into.Kind() == reflect.Map {
 		into.Set(reflect.MakeMap(into.Type()))
-		path = k.path
 	}
 	for i, item := range n.Items() {
 		item.Key = entryPath(n.Key, strconv.Itoa(i))
 		at[item.Key] = item.Line
 		k.setEntry(into, "", item, at)
 	}
-	for name, value := range at.pairs(n, path) {
+	for name, value := range at.pairs(n, k.path) {
 		at[entryPath(n.Key, name)] = value.Line
 		if err := k.check(name); err != nil {
 			value.Fault("", err.Error(), k.names)
@@ -142,7 +138,7 @@ func (k nested) setEntry(into reflect.Value, name string, n strictyaml.Node, at 
 	case k.list:
 		n.Fault("", "is not of the form "+k.form, k.allowed())
 	case n.Given(): // else every part is commented out
-		n.Fault("", "is not a section", "keys under it: "+strings.Join(partNames(entry.Elem()), ", "))
+		n.Fault("", "is not a section", "keys under it: "+strings.Join(partNames(keysOf(entry.Elem().Type(), "")), ", "))
 	}
 	if k.field != "" {
 		entry.Elem().FieldByName(k.field).SetString(name)
@@ -154,12 +150,12 @@ func (k nested) isWord(all reflect.Value) bool {
 	return k.word != "" && all.MapIndex(reflect.ValueOf("")).IsValid()
 }
 
-// linesOf writes the entries, or the parts of the one struct.
-func (k nested) linesOf(field any) (lines []line) {
+// linesOf writes the entries, or the parts of the one struct; told is where a change is told.
+func (k nested) linesOf(field any, told bool) (lines []line) {
 	all := reflect.ValueOf(field).Elem()
 	switch {
 	case k.max == 0:
-		return partsOf(all)
+		return partsOf(all, told)
 	case k.isWord(all):
 		return nil
 	case k.value != nil:
@@ -167,7 +163,7 @@ func (k nested) linesOf(field any) (lines []line) {
 			v := reflect.New(all.Type().Elem())
 			v.Elem().Set(all.MapIndex(key))
 			text := k.value.show(v.Interface())
-			lines = append(lines, line{key.String(), yamlText(key.String()) + ": ", text, text, v.Interface()})
+			lines = append(lines, line{key.String(), yamlText(key.String()) + ": ", text, v.Interface()})
 		}
 		sort.Slice(lines, func(i, j int) bool { return lines[i].name < lines[j].name })
 		return lines
@@ -178,30 +174,31 @@ func (k nested) linesOf(field any) (lines []line) {
 			name = entry.FieldByName(k.field).String()
 			label = yamlText(name) + ": "
 		}
-		var texts, told []string
-		for _, part := range partsOf(entry) {
-			texts, told = append(texts, part.String()), append(told, part.label+part.told)
-		}
-		lines = append(lines, line{name, label, "{" + strings.Join(texts, ", ") + "}", "{" + strings.Join(told, ", ") + "}", entry.Interface()})
+		lines = append(lines, line{name, label, "{" + joined(partsOf(entry, told)) + "}", entry.Interface()})
 	}
 	return lines
 }
 
 // show writes all entries on one line, as a variable could hold them.
 func (k nested) show(field any) string {
-	var texts []string
-	for _, l := range k.linesOf(field) {
-		texts = append(texts, strings.TrimPrefix(l.String(), listItem))
-	}
-	switch {
+	switch text := joined(k.linesOf(field, false)); {
 	case k.isWord(reflect.ValueOf(field).Elem()):
 		return k.word
-	case texts == nil:
+	case text == "":
 		return none
 	case k.list:
-		return "[" + strings.Join(texts, ", ") + "]"
+		return "[" + text + "]"
+	default:
+		return "{" + text + "}"
 	}
-	return "{" + strings.Join(texts, ", ") + "}"
+}
+
+func joined(lines []line) string {
+	var texts []string
+	for _, l := range lines {
+		texts = append(texts, strings.TrimPrefix(l.String(), listItem))
+	}
+	return strings.Join(texts, ", ")
 }
 
 func (k nested) wrong() string {
@@ -233,11 +230,11 @@ func (k nested) allowed() string {
 
 // readParts fills a struct from a mapping.
 func readParts(into reflect.Value, n strictyaml.Node, at places) {
-	names := partNames(into)
+	parts := keysOf(into.Type(), "")
+	names := partNames(parts)
 	for name, value := range at.pairs(n, partPath) {
 		if i := slices.Index(names, name); i >= 0 {
-			part := keysOf(into.Type(), "")[i]
-			store(part.kind, part.in(into), value, at)
+			store(parts[i].kind, parts[i].in(into), value, at)
 			continue
 		}
 		unknownKey(value, value.Key, spelling.Nearest(name, names), strings.Join(names, ", "))
@@ -280,31 +277,31 @@ func storeItems(k itemized, field any, n strictyaml.Node) error {
 	return k.setItems(field, texts)
 }
 
-func partNames(of reflect.Value) (names []string) {
-	for _, part := range keysOf(of.Type(), "") {
+func partNames(parts []Key) (names []string) {
+	for _, part := range parts {
 		names = append(names, part.Name)
 	}
 	return names
 }
 
 // partsOf writes the parts of a struct, but for what is as if it had not been written.
-func partsOf(value reflect.Value) (lines []line) {
+func partsOf(value reflect.Value, told bool) (lines []line) {
 	unset := reflect.New(value.Type()).Elem()
 	for _, p := range keysOf(value.Type(), "") {
-		shown, told := p.kind.show(p.in(value)), ""
+		shown := p.kind.show(p.in(value))
 		if shown == p.kind.show(p.in(unset)) {
 			continue
 		}
 		if k, are := p.kind.(itemized); are {
 			items := k.items(p.in(value))
 			shown = inList(items, yamlText)
-			if p.Secret != "" {
-				told = fmt.Sprintf(`["%d of them"]`, len(items))
+			if told && p.Secret != "" {
+				shown = fmt.Sprintf(`["%d of them"]`, len(items))
 			}
 		} else if text, is := p.in(value).(*string); is && shown != hidden {
 			shown = yamlText(*text)
 		}
-		lines = append(lines, line{name: p.Name, label: p.Name + ": ", text: shown, told: cmp.Or(told, shown)})
+		lines = append(lines, line{name: p.Name, label: p.Name + ": ", text: shown})
 	}
 	return lines
 }

@@ -2,6 +2,7 @@ package config
 
 import (
 	"cmp"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"math"
@@ -144,18 +145,15 @@ func memoryLimit() value[MemoryLimit] {
 			*limit = MemoryLimit{}
 			digits, isShare := strings.CutSuffix(text, "%")
 			share, err := strconv.ParseFloat(digits, 64)
-			switch {
-			case !isShare && err == nil && share > 0 && share < 1:
-				return fmt.Errorf("%s is not a share in percent; did you mean %.0f%%?", quote(text), 100*share)
-			case !isShare:
+			fraction := !isShare && err == nil && share > 0 && share < 1
+			if !isShare && !fraction {
 				return bytes.set(&limit.Bytes, text)
-			case err != nil || share != math.Trunc(share):
-				return fmt.Errorf("%s is not a share in whole percent", quote(text))
-			case share < 1 || share > 100:
-				return fmt.Errorf("%s is out of range", quote(text))
 			}
 			limit.Percent = int(share)
-			return nil
+			return wrong(quote(text),
+				flaw{fraction, fmt.Sprintf("is not a share in percent; did you mean %.0f%%?", 100*share)},
+				flaw{err != nil || share != math.Trunc(share), "is not a share in whole percent"},
+				flaw{share < 1 || share > 100, "is out of range"})
 		},
 		write: func(limit MemoryLimit) string {
 			if limit.Percent > 0 {
@@ -164,5 +162,21 @@ func memoryLimit() value[MemoryLimit] {
 			return Size(limit.Bytes).String()
 		},
 		legal: "1% to 100% of the container's limit, " + bytes.allowed(),
+	}
+}
+
+// base64Bytes is the kind of *[]byte fields (RFC 4648 4). Blanks and line breaks
+// between the characters are left out, as YAML blocks have them.
+func base64Bytes(most Size) value[[]byte] {
+	return value[[]byte]{
+		read: func(into *[]byte, text string) (err error) { // the text is not repeated: it may hold secrets
+			*into = nil
+			if text != none {
+				*into, err = base64.StdEncoding.DecodeString(strings.Join(strings.Fields(text), ""))
+			}
+			return wrong("", flaw{err != nil, "is not base64"}, flaw{len(*into) > int(most), fmt.Sprintf("has %d bytes", len(*into))})
+		},
+		write: func(message []byte) string { return cmp.Or(base64.StdEncoding.EncodeToString(message), none) },
+		legal: fmt.Sprintf("base64 of at most %v, or %s", most, none),
 	}
 }

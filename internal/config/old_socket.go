@@ -1,7 +1,6 @@
 package config
 
 import (
-	"cmp"
 	"slices"
 	"sort"
 	"strconv"
@@ -11,23 +10,14 @@ import (
 	"github.com/cabrank/cabrank/internal/strictyaml"
 )
 
-// OldSocket is what the configuration file of the old server of juggler.0 says.
-type OldSocket struct {
-	// Flags are those of cabrank socket serve that say the same, by name without dashes.
-	// A zero, which was no limit, sets none: the bound of the flag holds.
-	Flags map[string]string
-	// Idle are the keys that have no counterpart here.
-	Idle []string
-}
-
 // The keys of two servers of Redis in place of one.
-const oldCalls, oldEvents = "redis.caller.addr", "redis.pubsub.addr"
+const oldRedis, oldCalls, oldEvents = "redis.addr", "redis.caller.addr", "redis.pubsub.addr"
 
-// oldKeys are the keys of the old server by the flags that they are now; those of none have no
-// effect.
+// oldKeys are the keys of the old server of juggler.0 by the flags that they are now; those of
+// none have no effect.
 func oldKeys() map[string]string {
 	return map[string]string{
-		"redis": strings.Join([]string{"redis.addr", oldCalls, oldEvents}, " "), "call-cap": "caller_broker.call_cap",
+		"redis": oldRedis + " " + oldCalls + " " + oldEvents, "call-cap": "caller_broker.call_cap",
 		"listen": "server.addr", "path": "server.paths", "origin": "server.whitelisted_origins",
 		"allow-empty-subprotocol": "server.allow_empty_subprotocol", "close-uri": "server.close_uri",
 		"read-limit": "server.read_limit", "write-limit": "server.write_limit",
@@ -44,77 +34,85 @@ func oldKeys() map[string]string {
 func oldSocketKeys() (keys []Key) {
 	for _, key := range append(SocketFlags(), Key{}) {
 		for name := range strings.FieldsSeq(oldKeys()[key.Flag]) {
-			key.Name, key.Aliases = name, nil
-			keys = append(keys, key)
+			old := key
+			old.Name, old.Aliases, old.Of = name, nil, key.Name
+			keys = append(keys, old)
 		}
 	}
 	sort.Slice(keys, func(i, j int) bool { return keys[i].Name < keys[j].Name })
 	return keys
 }
 
-// LoadOldSocket reads the file.
-//
-// Errors: Faults, with a line for each key that is unknown or has another value than its
-// flag may: the old server passed over them.
-func LoadOldSocket(name string, readFile func(string) ([]byte, error)) (OldSocket, error) {
-	content, err := readFile(name)
+// readOld reads the configuration file of the old server, and warns of the keys that have no
+// counterpart here.
+func (c *Config) readOld(name string, sources Sources) Faults {
+	content, err := sources.ReadFile(name)
 	if err != nil {
-		return OldSocket{}, Faults{byFlag(ConfigFlag).unreadable(name, err)}
+		return Faults{byFlag(ConfigFlag).unreadable(name, err)}
 	}
-	settings, root := parseTable(name, content, oldSocketKeys())
-	old, nodes := OldSocket{Flags: map[string]string{}}, map[string]strictyaml.Node{}
-	for _, s := range settings {
-		text := oldText(s.value)
+	c.File = name
+	keys := oldSocketKeys()
+	all, root := parseTable(name, content, keys)
+	var settings []setting
+	var idle []string
+	redis := map[string]setting{}
+	for _, s := range all {
 		switch {
 		case s.key.Flag == "":
-			old.Idle = append(old.Idle, s.key.Name)
-		case s.value.IsMap(), slices.ContainsFunc(s.value.Items(), func(item strictyaml.Node) bool { return !item.Alone() }):
-			s.value.Fault("", "is a section, or has one in it, not a value", s.key.Allowed())
-		case text != "":
-			if err := s.key.kind.set(s.key.field(new(Config)), text); err != nil {
-				s.value.Fault("", err.Error(), s.key.Allowed())
-			}
-			old.Flags[s.key.Flag], nodes[s.key.Name] = text, s.value
+			idle = append(idle, s.key.Name)
+		case oldNothing(s.value) || s.value.Items() != nil && !slices.ContainsFunc(s.value.Items(), func(n strictyaml.Node) bool { return !oldNothing(n) }):
+		case s.key.Flag == "redis":
+			redis[s.key.Name] = s
+		default:
+			s.value.Replace(s.key.oldText)
+			settings = append(settings, s)
 		}
 	}
-	old.oldRedis(nodes)
-	if faults := root.Faults(); len(faults) > 0 {
-		return OldSocket{}, Faults(faults)
+	if idle != nil {
+		c.Warnings = append(c.Warnings, "keys of the file have no effect here, see docs/juggler.md: "+strings.Join(idle, " "))
 	}
-	return old, nil
+	if len(redis) == 0 { // as it was: the old server never is without
+		i := slices.IndexFunc(keys, func(k Key) bool { return k.Name == oldRedis })
+		redis[oldRedis] = setting{keys[i], strictyaml.Text(":6379"), Origin{Place: name}}
+	}
+	return append(c.apply(append(settings, oneRedis(redis)...)), root.Faults()...)
 }
 
-// oldRedis wants one address, or one for calls and one for events.
-func (o OldSocket) oldRedis(nodes map[string]strictyaml.Node) {
-	switch both, calls, events := oldText(nodes["redis.addr"]), oldText(nodes[oldCalls]), oldText(nodes[oldEvents]); {
-	case both != "" && calls+events != "":
-		nodes["redis.addr"].Fault("", "is given beside "+oldCalls+" or "+oldEvents, "it alone, or both of them")
-	case calls != "" && events == "":
-		nodes[oldCalls].Fault("", "is given without "+oldEvents, "both, or redis.addr")
-	case events != "" && calls == "":
-		nodes[oldEvents].Fault("", "is given without "+oldCalls, "both, or redis.addr")
-	case calls != "":
-		o.Flags["redis"] = calls + " " + events
-	case both == "":
-		o.Flags["redis"] = ":6379" // as it was: the old server never is without
+// oneRedis wants one address, or one for calls and one for events.
+func oneRedis(of map[string]setting) []setting {
+	both, isBoth := of[oldRedis]
+	calls, hasCalls := of[oldCalls]
+	events, hasEvents := of[oldEvents]
+	switch {
+	case isBoth && len(of) > 1:
+		both.value.Fault("", "is given beside "+oldCalls+" or "+oldEvents, "it alone, or both of them")
+	case isBoth:
+		return []setting{both}
+	case !hasEvents:
+		calls.value.Fault("", "is given without "+oldEvents, "both, or "+oldRedis)
+	case !hasCalls:
+		events.value.Fault("", "is given without "+oldCalls, "both, or "+oldRedis)
+	default:
+		calls.value.Replace(func(text string) string { return text + " " + events.value.Value() })
+		return []setting{calls}
 	}
+	return nil
 }
 
-// oldText returns what a flag is set to, "" for nothing: items with commas between them,
-// "" among them as none, and durations in nanoseconds, as Go has them, with a unit.
-func oldText(n strictyaml.Node) string {
-	var texts []string
-	for _, item := range append(n.Items(), n) {
-		if item.Alone() {
-			texts = append(texts, cmp.Or(item.Value(), none))
-		}
-	}
-	text := strings.Join(texts, ", ")
+// oldNothing reports whether a value sets nothing: a zero was no limit, and now the bound of
+// the flag holds.
+func oldNothing(n strictyaml.Node) bool {
+	return !n.Given() || n.Alone() && slices.Contains([]string{"", none, "0", "0s"}, n.Value())
+}
+
+// oldText is a text as the key takes it now: of durations in nanoseconds, as Go has them, with
+// a unit.
+func (k Key) oldText(text string) string {
 	ns, err := strconv.ParseInt(text, 10, 64)
 	switch {
-	case text == none || text == "0" || text == "0s":
-		return ""
-	case err == nil && strings.HasSuffix(n.Key, "_timeout"):
+	case text == "":
+		return none
+	case err == nil && strings.HasSuffix(k.Name, "_timeout"):
 		return showDuration(time.Duration(ns))
 	}
 	return text

@@ -2,14 +2,15 @@ package config
 
 import (
 	"errors"
-	"io/fs"
-	"maps"
+	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
-func loadOld(text string) (OldSocket, error) {
-	return LoadOldSocket("juggler.yml", func(string) ([]byte, error) { return []byte(text), nil })
+func loadOld(text string, environ ...string) (*Config, error) {
+	return LoadSocket(map[string]string{ConfigFlag: "juggler.yml"}, sources(map[string]string{"juggler.yml": text}, environ...))
 }
 
 // Every key of the old file says what its flag says.
@@ -28,15 +29,17 @@ func TestOldSocket(t *testing.T) {
 			"redis": ":6379", "read-limit": "4096", "read-timeout": "1m30s", "write-timeout": "2s"},
 		"server: {read_timeout: 0, write_timeout: 0s, paths: [], close_uri: ''}": {"redis": ":6379"},
 	} {
-		old, err := loadOld(text)
-		if err != nil || !maps.Equal(old.Flags, want) {
-			t.Errorf("%s: %v, %v; want %v", text, old.Flags, err, want)
+		flags, err := LoadSocket(want, sources(nil))
+		testkit.Must(t, err)
+		if old, err := loadOld(text); err != nil || !reflect.DeepEqual(old.Socket, flags.Socket) || old.Listen != flags.Listen {
+			t.Errorf("%s: %v, %v; want %v", text, old, err, want)
 		}
 	}
-	idle := "redis.max_active redis.idle_timeout server.handshake_timeout"
-	old, err := loadOld("redis: {addr: 'h:1', max_active: 100, idle_timeout: 30s}\nserver: {handshake_timeout: 10s}")
-	if err != nil || strings.Join(old.Idle, " ") != idle {
-		t.Errorf("%v, %v, want %s", old.Idle, err, idle)
+	const idle = "keys of the file have no effect here, see docs/juggler.md: redis.max_active redis.idle_timeout server.handshake_timeout"
+	old, err := loadOld("redis: {addr: 'h:1', max_active: 100, idle_timeout: 30s}\nserver: {addr: ':1', handshake_timeout: 10s}", "CABRANK_REDIS=i:1", "CABRANK_SOCKET_PUSH_TOKEN=env:CABRANK_MINE", "CABRANK_MINE=x")
+	testkit.Must(t, err)
+	if strings.Join(old.Warnings, "\n") != idle || old.Socket.Redis != "i:1" || old.origins["listen"].String() != "juggler.yml:2" {
+		t.Errorf("%q, Redis %s, listen at %s", old.Warnings, old.Socket.Redis, old.origins["listen"])
 	}
 }
 
@@ -51,7 +54,7 @@ func TestOldSocketFaults(t *testing.T) {
 		"server:\n  read_limit: -1":                       "juggler.yml:2: server.read_limit: \"-1\" is out of range; allowed: 1 to 1GiB",
 		"server: {paths: ws}":                             `juggler.yml:1: server.paths: `,
 		"server: {paths: [ws]}":                           `juggler.yml:1: server.paths: `,
-		"server: {paths: [/ws, {a: b}]}":                  `juggler.yml:1: server.paths: is a section, or has one in it`,
+		"server: {paths: [/ws, {a: b}]}":                  `juggler.yml:1: server.paths: has an item that is not plain text`,
 		"server: {whitelisted_origins: ['*']}":            `juggler.yml:1: server.whitelisted_origins: "*" is not an origin`,
 		"redis: {addr: 'h:1', pubsub: {addr: 'i:1'}}":     "juggler.yml:1: redis.addr: is given beside",
 		"redis: {pubsub: {addr: 'i:1'}}":                  "juggler.yml:1: redis.pubsub.addr: is given without redis.caller.addr",
@@ -63,7 +66,7 @@ func TestOldSocketFaults(t *testing.T) {
 			t.Errorf("%s: %v, want %s", text, err, want)
 		}
 	}
-	_, err := LoadOldSocket("gone.yml", func(string) ([]byte, error) { return nil, fs.ErrNotExist })
+	_, err := LoadSocket(map[string]string{ConfigFlag: "gone.yml"}, sources(nil))
 	if faults, ok := errors.AsType[Faults](err); !ok || !strings.Contains(faults.Error(), "gone.yml") {
 		t.Errorf("%v", err)
 	}

@@ -39,6 +39,7 @@ func TestRankFaults(t *testing.T) {
 		{"endless header", "balance: ring_hash:" + strings.Repeat("x", 101), `balance: "` + strings.Repeat("x", 60) + `"... is longer than 100 characters; allowed: ` + policies},
 
 		{"ring without key", "balance: ring_hash", "balance: ring_hash needs what it hashes, as in ring_hash:x-user; allowed: " + policies},
+		{"ring in capitals without key", "balance: Ring_Hash", "balance: ring_hash needs what it hashes, as in ring_hash:x-user; allowed: " + policies},
 		{"key of before", "balance_key: x-user", "balance_key: now balance: ring_hash:NAME"},
 
 		{"key, near one", "fair: {key: pear}", `fair.key: "pear" is unknown; did you mean peer? allowed: ` + caller},
@@ -53,6 +54,7 @@ func TestRankFaults(t *testing.T) {
 
 		{"fewest above most", "slots: 20-10", "workers.slots: 20 is above 10; allowed: 1 to 100000, or two of them as in 2-16, or auto: 1-200"},
 		{"more streams than slots", "slots: 2\nstream_slots: 9", "2: stream_slots: 9 is more than all slots, 8 (workers.count 4 x workers.slots 2); allowed: 1 to 8, or auto"},
+		{"more streams than slots of fewer workers than CPUs", "workers: 1-3\nslots: 1\nstream_slots: 4", "3: stream_slots: 4 is more than all slots, 3 (workers.count 3 x workers.slots 1); allowed: 1 to 3, or auto"},
 		{"more streams than adapting slots", "slots: auto\nstream_slots: 801",
 			"2: stream_slots: 801 is more than all slots, 800 (workers.count 4 x workers.slots 200); allowed: 1 to 800, or auto"},
 		{"more streams than slots of upstreams", "upstreams: [a:1]\nstream_slots: 6",

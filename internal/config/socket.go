@@ -2,7 +2,6 @@ package config
 
 import (
 	"cmp"
-	"fmt"
 	"net"
 	"reflect"
 	"strings"
@@ -52,7 +51,8 @@ func SocketFlags() (flags []Key) {
 }
 
 // LoadSocket makes the configuration of cabrank socket serve, which runs no workers: of
-// sockets what its flags and variables say, else the defaults. Errors: Faults.
+// sockets what its flags and variables say, else the file of the old server of juggler.0 if the
+// flags name one, else the defaults. Errors: Faults.
 func LoadSocket(given map[string]string, sources Sources) (*Config, error) {
 	config, environ := standard(sources), parseEnviron(sources.Environ)
 	config.Workers.MinReady = 0 // of none
@@ -64,7 +64,11 @@ func LoadSocket(given map[string]string, sources Sources) (*Config, error) {
 	keys := keysThat(func(k Key) bool {
 		return k.Name == "control" || k.Name == "auth" || parent(k.Name) == socketSection
 	})
-	faults := config.apply(settingsOf(keys, environ, ofVariable, byVariable))
+	var faults Faults
+	if name, is := given[ConfigFlag]; is {
+		faults = config.readOld(name, sources)
+	}
+	faults = append(faults, config.apply(settingsOf(keys, environ, ofVariable, byVariable))...)
 	faults = append(faults, config.apply(settingsOf(SocketFlags(), given, ofFlag, byFlag))...)
 	if len(faults) == 0 {
 		faults = config.contradictions()
@@ -72,8 +76,21 @@ func LoadSocket(given map[string]string, sources Sources) (*Config, error) {
 	if len(faults) > 0 {
 		return nil, faults
 	}
-	config.Warnings = config.unknownVariables(environ)
+	config.Warnings = append(config.unknownVariables(environ), config.Warnings...)
 	return config, nil
+}
+
+// RedisAddresses returns where calls and results are, and where events are; the second is empty
+// if that is the same, both if all is in one process. They may hold passwords.
+func (s Socket) RedisAddresses() (calls, events string) {
+	addresses := append(strings.Fields(s.Redis), "", "")
+	return addresses[0], addresses[1]
+}
+
+// cleanRedis accepts one address, or two with a blank between, and does not repeat them.
+func cleanRedis(text string) (string, error) {
+	addresses := len(strings.Fields(text))
+	return text, wrong("", flaw{!forms["secret"].MatchString(text), "has a control character"}, flaw{addresses < 1 || addresses > 2, "is not one address, or two"})
 }
 
 func isOwnHost(host string) bool {
@@ -93,8 +110,6 @@ func cleanPush(address string) (string, error) {
 // cleanPageOrigin accepts what a browser sends, and all hosts below a domain.
 func cleanPageOrigin(origin string) (string, error) {
 	scheme, host, _ := strings.Cut(origin, "://")
-	if host == "" || !forms["origin"].MatchString(scheme+"://"+strings.TrimPrefix(host, "*.")) {
-		return "", fmt.Errorf("%s is not an origin", quote(origin))
-	}
-	return strings.ToLower(origin), nil
+	odd := host == "" || !forms["origin"].MatchString(scheme+"://"+strings.TrimPrefix(host, "*."))
+	return strings.ToLower(origin), wrong(quote(origin), flaw{odd, "is not an origin"})
 }

@@ -39,7 +39,7 @@ func (c *Config) valuesOf(key Key) (values []Value) {
 		pathOf = partPath
 	}
 	if parts, has := key.kind.(nested); has {
-		for _, entry := range parts.linesOf(key.field(c)) {
+		for _, entry := range parts.linesOf(key.field(c), false) {
 			values = append(values, Value{key.Name, entry.String(), c.origins[pathOf(key.Name, entry.name)]})
 		}
 	}

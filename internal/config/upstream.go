@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -36,10 +37,9 @@ func cleanUpstream(address string) (string, error) {
 	path, isPath := strings.CutPrefix(address, "unix:")
 	name, secure := strings.CutPrefix(address, tlsMark)
 	switch {
-	case isPath && !strings.HasPrefix(path, "/"):
-		return "", fmt.Errorf("%s needs an absolute path, such as unix:/run/worker.sock", quote(address))
 	case isPath:
-		return address, checkSocketPath(address, path)
+		relative := flaw{!strings.HasPrefix(path, "/"), "needs an absolute path, such as unix:/run/worker.sock"}
+		return address, cmp.Or(wrong(quote(address), relative), checkSocketPath(address, path))
 	case strings.Contains(address, "@"):
 		return "", errors.New("an address with user information (before the @) is refused")
 	case secure && (strings.HasPrefix(name, tlsMark) || strings.HasPrefix(name, srvMark) || strings.HasPrefix(name, "unix:")):
@@ -49,64 +49,40 @@ func cleanUpstream(address string) (string, error) {
 		return tlsMark + name, err
 	case IsName(address):
 		return cleanLookup(address)
-	case strings.Contains(address, "://"):
-		return "", fmt.Errorf("%s is a URL, not an address", quote(address))
 	}
 	host, port, err := upstreamHostPort(address)
-	return joinHostPort(host, port), err
+	return joinHostPort(host, port), cmp.Or(wrong(quote(address), flaw{strings.Contains(address, "://"), "is a URL, not an address"}), err)
 }
 
 // upstreamHostPort takes an address apart of which both parts are needed.
 func upstreamHostPort(address string) (host string, port int, err error) {
 	host, port, err = splitHostPort(address)
-	switch {
-	case err != nil:
-		return "", 0, err
-	case host == "":
-		return "", 0, fmt.Errorf("%s has no host", quote(address))
-	case port == 0:
-		return "", 0, fmt.Errorf("%s has port 0", quote(address))
-	}
-	return host, port, nil
+	return host, port, cmp.Or(err, wrong(quote(address), flaw{host == "", "has no host"}, flaw{port == 0, "has port 0"}))
 }
 
 // cleanLookup accepts what is looked up; one name has one form.
 func cleanLookup(address string) (string, error) {
+	if service, isService := strings.CutPrefix(address, srvMark); isService {
+		lower, err := cleanDNSName(service)
+		return srvMark + lower, cmp.Or(wrong(quote(address), flaw{strings.Contains(service, ":"), "has a port, and SRV records have their own"}), err)
+	}
 	name := strings.TrimPrefix(address, dnsMark)
-	service, isService := strings.CutPrefix(address, srvMark)
-	switch {
-	case strings.HasPrefix(name, "///"): // as gRPC clients write targets
-		return "", fmt.Errorf("%s has slashes; did you mean %s%s?", quote(address), dnsMark, name[len("///"):])
-	case strings.Contains(service, ":") && isService:
-		return "", fmt.Errorf("%s has a port, and SRV records have their own", quote(address))
-	case isService:
-		name, err := cleanDNSName(service)
-		return srvMark + name, err
-	case !strings.Contains(name, ":"):
-		return "", fmt.Errorf("%s has no port, as in %s:50051", quote(address), address)
-	}
+	rest, slashed := strings.CutPrefix(name, "///") // as gRPC clients write targets
 	host, port, err := upstreamHostPort(name)
-	if err != nil {
-		return "", err
-	}
-	if _, err := netip.ParseAddr(host); err == nil {
-		return "", fmt.Errorf("%s is an address, not a name; did you mean %s?", quote(address), joinHostPort(host, port))
-	}
-	host, err = cleanDNSName(host)
-	return dnsMark + joinHostPort(host, port), err
+	_, isName := netip.ParseAddr(host)
+	lower, odd := cleanDNSName(host)
+	return dnsMark + joinHostPort(lower, port), cmp.Or(wrong(quote(address),
+		flaw{slashed, "has slashes; did you mean " + dnsMark + rest + "?"},
+		flaw{!strings.Contains(name, ":"), "has no port, as in " + address + ":50051"},
+		flaw{err == nil && isName == nil, "is an address, not a name; did you mean " + joinHostPort(host, port) + "?"}), err, odd)
 }
 
 // cleanDNSName accepts the name of a host or of a service, in any case, and with
 // or without the dot at its end that makes it absolute.
 func cleanDNSName(name string) (string, error) {
-	if len(name) > maxDNSName {
-		return "", fmt.Errorf("%s is longer than %d characters", quote(name), maxDNSName)
-	}
 	lower := strings.ToLower(name)
-	if !forms["name"].MatchString(lower) {
-		return "", fmt.Errorf("%s is not a name that can be looked up", quote(name))
-	}
-	return lower, nil
+	return lower, wrong(quote(name), flaw{len(name) > maxDNSName, fmt.Sprintf("is longer than %d characters", maxDNSName)},
+		flaw{!forms["name"].MatchString(lower), "is not a name that can be looked up"})
 }
 
 // cleanNameServer accepts the address of a name server: a name would have to be

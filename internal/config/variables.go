@@ -1,7 +1,6 @@
 package config
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -18,13 +17,7 @@ const (
 
 // cleanVariable accepts what an environment can hold, and does not repeat what it cannot.
 func cleanVariable(value string) (string, error) {
-	switch {
-	case len(value) > maxVariable:
-		return "", fmt.Errorf("has %d bytes", len(value))
-	case strings.ContainsRune(value, 0):
-		return "", errors.New("has a zero byte")
-	}
-	return value, nil
+	return value, wrong("", flaw{len(value) > maxVariable, fmt.Sprintf("has %d bytes", len(value))}, flaw{strings.ContainsRune(value, 0), "has a zero byte"})
 }
 
 // variablePath names an entry, without the value where NAME=VALUE stands for a name.
@@ -37,15 +30,10 @@ func variablePath(key, name string) string {
 
 // checkVariable accepts names that shells can use and that are not taken.
 func checkVariable(name string) error {
-	switch {
-	case !forms["variable"].MatchString(name):
-		return errors.New("is not the name of a variable")
-	case len(name) > maxVariableLength:
-		return fmt.Errorf("is longer than %d characters", maxVariableLength)
-	case name == "RAILS_MAX_THREADS":
-		return errors.New("is set by cabrank, to three times workers.slots")
-	case slices.Contains([]string{"PORT", "PROMETHEUS_EXPORTER_PORT", "PROMETHEUS_EXPORTER_PATH"}, name) || strings.HasPrefix(name, prefix):
-		return errors.New("is set by cabrank")
-	}
-	return nil
+	own := []string{"PORT", "PROMETHEUS_EXPORTER_PORT", "PROMETHEUS_EXPORTER_PATH"}
+	return wrong("",
+		flaw{!forms["variable"].MatchString(name), "is not the name of a variable"},
+		flaw{len(name) > maxVariableLength, fmt.Sprintf("is longer than %d characters", maxVariableLength)},
+		flaw{name == "RAILS_MAX_THREADS", "is set by cabrank, to three times workers.slots"},
+		flaw{slices.Contains(own, name) || strings.HasPrefix(name, prefix), "is set by cabrank"})
 }

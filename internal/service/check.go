@@ -38,8 +38,8 @@ func redisAddresses(cfg *config.Config) error {
 		return nil
 	}
 	var faults config.Faults
-	for _, address := range []string{cfg.Socket.Redis.Calls, cfg.Socket.Redis.Events} {
-		if _, err := redislink.ClientOption(address); err != nil && address != "" {
+	for _, address := range strings.Fields(cfg.Socket.Redis) {
+		if _, err := redislink.ClientOption(address); err != nil {
 			faults = append(faults, cfg.FaultAt("socket.redis", strings.TrimPrefix(err.Error(), "redis: "), ""))
 		}
 	}

@@ -38,7 +38,7 @@ func (s *service) relayOptions(cfg *config.Config, log *slog.Logger) relay.Optio
 		SlotsMin:     cfg.Workers.Slots.Min,
 		SlotsMax:     cfg.Workers.Slots.Max,
 		Lanes:        cfg.Lanes,
-		BalanceKey:   cfg.Balance.Key,
+		BalanceKey:   cfg.Balance.Name,
 		Methods:      cfg.Methods,
 		OnCancel:     cfg.CancelledSlots(),
 		OwnServices:  map[string]relay.OwnServices{"health": relay.OwnHealth, "none": relay.OwnNone}[cfg.OwnServices],
@@ -81,7 +81,7 @@ func (s *service) relayOptions(cfg *config.Config, log *slog.Logger) relay.Optio
 
 // rankOptions are those of the rank but for the lanes, of which the relay has a part.
 func rankOptions(cfg *config.Config) rank.Options {
-	o := rank.Options{QueueLength: cfg.Queue.Length, StreamSlots: cfg.StreamSlots, Balance: cfg.Balance.Policy}
+	o := rank.Options{QueueLength: cfg.Queue.Length, StreamSlots: cfg.StreamSlots, Balance: cfg.Balance.By}
 	if !cfg.Queue.Shed {
 		o.Admit = rank.BoundedLength
 	}

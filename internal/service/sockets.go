@@ -86,8 +86,8 @@ func (s *service) openSockets() error {
 
 func (s *service) openBroker() (joiner, error) {
 	keys := s.cfg.Socket
-	if keys.Redis.Calls != "" {
-		return redis.Open(redis.Options{Address: keys.Redis.Calls, Events: keys.Redis.Events, CallCap: keys.CallCap, Log: s.log})
+	if calls, events := keys.RedisAddresses(); calls != "" {
+		return redis.Open(redis.Options{Address: calls, Events: events, CallCap: keys.CallCap, Log: s.log})
 	}
 	memory := broker.NewMemory(broker.MemoryOptions{CallCap: keys.CallCap, WaitingBytes: cmp.Or(keys.Serve.WaitingTotal, waitingBytes)})
 	if keys.Serve.TestFunctions {
