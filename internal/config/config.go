@@ -9,6 +9,7 @@ import (
 
 	"github.com/cabrank/cabrank/internal/certs"
 	"github.com/cabrank/cabrank/internal/rank"
+	"github.com/cabrank/cabrank/internal/relay"
 	"github.com/cabrank/cabrank/internal/scrape"
 	"github.com/cabrank/cabrank/internal/socket"
 	"github.com/cabrank/cabrank/internal/worker"
@@ -30,31 +31,33 @@ type Config struct {
 	TLSClear  string        `key:"tls_clear" oneof:"refuse|allow" default:"refuse" change:"reload" help:"whether a port that serves TLS serves callers without it, too"` // see ServesClear
 	TLSClient certs.Clients `key:"tls_client" kind:"clients" default:"none" change:"reload" help:"certificates by which callers over TLS show who they are"`
 
-	Workers Workers `key:"workers"`
+	// Workers, Hooks and WarmUp have placeholders (see there), and each hook and the warm-up may
+	// take Workers.BootTimeout. These are options of the parts that go by them, which have the tags.
+	Workers worker.Settings `key:"workers"`
 
 	// "host:port", "unix:/path", "dns:name:port" or "srv:name", "tls:" before the first or third; each once.
 	Upstreams   []string   `key:"upstreams" kind:"upstreams" flag:"upstream" arg:"A,B" default:"none" change:"reload" help:"endpoints that someone else runs, by address or looked up: in place of workers, or beside them if there is a command"`
 	UpstreamTLS certs.Peer `key:"upstream_tls" kind:"peers" default:"none" change:"reload" help:"how upstreams with the mark tls: are known, and what they are shown; files that change are read again"`
 	DNS         DNS        `key:"dns"`
 
-	HealthCheck  HealthCheck   `key:"health_check"`
-	DrainTimeout time.Duration `key:"drain_timeout" flag:"drain-timeout" arg:"TIME" default:"20s" range:"0s..24h" change:"reload" help:"how long calls may finish when cabrank stops, or the worker that they run on"`
-	PreStopDelay time.Duration `key:"pre_stop_delay" flag:"pre-stop-delay" arg:"TIME" default:"0s" range:"0s..1h" change:"reload" help:"how long all stays open after readiness is off, before the drain"`
-	Hooks        Hooks         `key:"hooks" kind:"hooks" default:"none" change:"restart" secret:"yes" help:"commands that are run around the life of each worker; each may take workers.boot_timeout"`
-	WarmUp       WarmUp        `key:"warm_up" kind:"warmup" default:"none" change:"restart" secret:"yes" help:"call that each worker has to answer before it gets others; it may take workers.boot_timeout"`
-	Recycle      Recycle       `key:"recycle"`
-	HangTimeout  time.Duration `key:"hang_timeout" default:"30s" range:"1s..24h" zero:"never" change:"reload" help:"silence of a worker that has calls and uses no CPU, after which it is replaced"` // R6
-	MaxRunTime   time.Duration `key:"max_run_time" default:"0s" range:"1s..720h" zero:"for ever" change:"reload" help:"how long a worker may burn CPU for one call before it is replaced"`
+	HealthCheck  HealthCheck    `key:"health_check"`
+	DrainTimeout time.Duration  `key:"drain_timeout" flag:"drain-timeout" arg:"TIME" default:"20s" range:"0s..24h" change:"reload" help:"how long calls may finish when cabrank stops, or the worker that they run on"`
+	PreStopDelay time.Duration  `key:"pre_stop_delay" flag:"pre-stop-delay" arg:"TIME" default:"0s" range:"0s..1h" change:"reload" help:"how long all stays open after readiness is off, before the drain"`
+	Hooks        worker.Hooks   `key:"hooks" kind:"hooks" default:"none" change:"restart" secret:"yes" help:"commands that are run around the life of each worker; each may take workers.boot_timeout"`
+	WarmUp       worker.WarmUp  `key:"warm_up" kind:"warmup" default:"none" change:"restart" secret:"yes" help:"call that each worker has to answer before it gets others; it may take workers.boot_timeout"`
+	Recycle      worker.Recycle `key:"recycle"`
+	HangTimeout  time.Duration  `key:"hang_timeout" default:"30s" range:"1s..24h" zero:"never" change:"reload" help:"silence of a worker that has calls and uses no CPU, after which it is replaced"` // R6
+	MaxRunTime   time.Duration  `key:"max_run_time" default:"0s" range:"1s..720h" zero:"for ever" change:"reload" help:"how long a worker may burn CPU for one call before it is replaced"`
 
-	Balance      Balance       `key:"balance" kind:"balance" flag:"balance" arg:"POLICY" default:"late_binding" change:"upgrade" help:"how a call gets its endpoint; all but late_binding choose before there is a free slot"`
-	Queue        Queue         `key:"queue"`
-	StreamSlots  int           `key:"stream_slots" default:"auto" range:"1..100000000" word:"auto=0" change:"reload" help:"slots of all endpoints together that long streams may hold; auto is all but one, at least half"`              // R8
-	OnCancel     rank.OnCancel `key:"on_cancel" kind:"cancel" default:"auto" change:"reload" help:"slot of a cancelled call: hold until the worker must be done, free at once, finish the call; auto holds, or frees where slots adapt"` // R5; see CancelledSlots
-	StallTimeout time.Duration `key:"stall_timeout" default:"60s" range:"1s..24h" zero:"for ever" change:"reload" help:"how long a caller may move no byte of a call that holds a slot while others wait"`                               // R9
-	Fair         Fair          `key:"fair"`
-	Lanes        []LaneRule    `key:"lanes" kind:"lanes" default:"none" change:"upgrade" help:"classes of calls with a priority and slots of their own"`    // in the order in which they are written
-	Methods      []MethodRule  `key:"methods" kind:"rules" default:"none" change:"reload" help:"how calls of a method are bounded, repeated and cancelled"` // whole names first
-	Explain      bool          `key:"explain" default:"false" change:"reload" help:"whether answers carry cabrank-queue-ms and cabrank-worker in their trailers"`
+	Balance      Balance            `key:"balance" kind:"balance" flag:"balance" arg:"POLICY" default:"late_binding" change:"upgrade" help:"how a call gets its endpoint; all but late_binding choose before there is a free slot"`
+	Queue        Queue              `key:"queue"`
+	StreamSlots  int                `key:"stream_slots" default:"auto" range:"1..100000000" word:"auto=0" change:"reload" help:"slots of all endpoints together that long streams may hold; auto is all but one, at least half"`              // R8
+	OnCancel     rank.OnCancel      `key:"on_cancel" kind:"cancel" default:"auto" change:"reload" help:"slot of a cancelled call: hold until the worker must be done, free at once, finish the call; auto holds, or frees where slots adapt"` // R5; see CancelledSlots
+	StallTimeout time.Duration      `key:"stall_timeout" default:"60s" range:"1s..24h" zero:"for ever" change:"reload" help:"how long a caller may move no byte of a call that holds a slot while others wait"`                               // R9
+	Fair         Fair               `key:"fair"`
+	Lanes        []relay.Lane       `key:"lanes" kind:"lanes" default:"none" change:"upgrade" help:"classes of calls with a priority and slots of their own"`    // in the order in which they are written
+	Methods      []relay.MethodRule `key:"methods" kind:"rules" default:"none" change:"reload" help:"how calls of a method are bounded, repeated and cancelled"` // whole names first
+	Explain      bool               `key:"explain" default:"false" change:"reload" help:"whether answers carry cabrank-queue-ms and cabrank-worker in their trailers"`
 
 	Probes    Listener  `key:"probes" kind:"probes" parts:"probes.enabled=On probes.port=Port" flag:"probes" arg:"HOST:PORT|off" default:":5555" change:"upgrade" help:"where /startup, /readiness and /liveness answer"`
 	Metrics   Metrics   `key:"metrics"`
@@ -96,22 +99,6 @@ type Config struct {
 type Web struct {
 	Origins []string `key:"origins" kind:"pages" default:"none" change:"reload" help:"origins of pages that may call from another host than the port's, with *. for all hosts below a domain; those of its own host always may"`
 }
-
-// These are options of the part that goes by them, which has the tags.
-type (
-	// Amount is a number that is fixed, or one that adapts.
-	Amount = worker.Amount
-	// Workers have placeholders in Command and Env (see Placeholders).
-	Workers = worker.Settings
-	// Hooks have placeholders, too, and each may take Workers.BootTimeout.
-	Hooks = worker.Hooks
-	// WarmUp is a call; each attempt may take Workers.BootTimeout.
-	WarmUp = worker.WarmUp
-	// Recycle says when a worker is replaced although it serves.
-	Recycle = worker.Recycle
-	// MemoryLimit is what a worker may take.
-	MemoryLimit = worker.MemoryLimit
-)
 
 // HealthCheck is the rhythm in which endpoints are asked for their health.
 type HealthCheck struct {

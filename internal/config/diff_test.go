@@ -7,6 +7,7 @@ import (
 
 	"github.com/cabrank/cabrank/internal/rank"
 	"github.com/cabrank/cabrank/internal/testkit"
+	"github.com/cabrank/cabrank/internal/worker"
 )
 
 // two loads a file before and after a change.
@@ -43,6 +44,7 @@ func TestDiff(t *testing.T) {
 		{"methods: {/a.B/*: {idempotent: true, retries: 2}, /a.B/C: {on_cancel: free}}", "methods: {/a.B/*: {idempotent: true, retries: 3}, /a.B/D: {on_cancel: hold}}",
 			"reload methods[/a.B/*]: {idempotent: true, retries: 2, retry_on: [UNAVAILABLE]} to {idempotent: true, retries: 3, retry_on: [UNAVAILABLE]}\n" +
 				"reload methods[/a.B/C]: {on_cancel: free} to none\nreload methods[/a.B/D]: none to {on_cancel: hold}"},
+		{"metrics.gauges: {b: max, a: min}", "metrics.gauges: per_worker", "upgrade metrics.gauges: {a: min, b: max} to per_worker"},
 		{"upstreams: [a:1]", "upstreams: [a:1, b:2]", "reload upstreams: a:1 to a:1, b:2"},
 		{"upstreams: [a:1]", "", "upgrade workers.command: none to (hidden)\nupgrade upstreams: a:1 to none"},
 		{"upstreams: [a:1]\nworkers.command: a", "workers.command: a", "reload upstreams: a:1 to none"},
@@ -81,7 +83,7 @@ workers.command: other
 	merged, err := Merge(running, loaded)
 	testkit.Must(t, err)
 	w := merged.Workers
-	if merged.Listen.Port != 7000 || w.Slots != (Amount{N: 7}) || w.Count.N != 2 || merged.Queue.Length != 5 ||
+	if merged.Listen.Port != 7000 || w.Slots != (worker.Amount{N: 7}) || w.Count.N != 2 || merged.Queue.Length != 5 ||
 		len(merged.Lanes) != 1 || merged.Lanes[0].Name != "a" || merged.Command[0] != "other" || merged.CancelledSlots() != rank.Hold {
 		t.Errorf("got %+v", merged)
 	}

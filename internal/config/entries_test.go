@@ -43,14 +43,14 @@ func wantRules(t *testing.T, c *Config) {
 	if want := map[string]float64{"gold": 4, "free plan": 0.25}; !maps.Equal(c.Fair.Weights, want) {
 		t.Errorf("weights are %v", c.Fair.Weights)
 	}
-	lanes := []LaneRule{
+	lanes := []relay.Lane{
 		{Methods: []string{"/shop.Admin/*"}, LaneOptions: rank.LaneOptions{Name: "admin", Priority: 10, Reserve: 2}},
 		{Keys: []string{"nightly", "null"}, LaneOptions: rank.LaneOptions{Name: "batch", Priority: -5}},
 	}
 	if !reflect.DeepEqual(c.Lanes, lanes) {
 		t.Errorf("lanes are %+v", c.Lanes)
 	}
-	methods := []MethodRule{ // whole names first
+	methods := []relay.MethodRule{ // whole names first
 		{Pattern: "/shop.Catalog/All", Idempotent: true, Retries: 1, RetryOn: []grpcwire.Code{grpcwire.Unavailable}, HedgeAfter: relay.HedgeAuto},
 		{Pattern: "/shop.Catalog/Find", Idempotent: true, Retries: 1, RetryOn: []grpcwire.Code{grpcwire.Unavailable}, HedgeAfter: relay.HedgeAuto},
 		{Pattern: "/shop.Orders/Get", Idempotent: true, Retries: 2, RetryOn: []grpcwire.Code{grpcwire.Unavailable, grpcwire.Aborted}, HedgeAfter: 150 * time.Millisecond},
@@ -166,6 +166,7 @@ func TestMethodFaults(t *testing.T) {
 	)
 	tests := []struct{ name, file, want string }{
 		{"one value", "methods: all", "methods: has no entries of the form name: {...}; allowed: " + pattern + ", at most 200, or none"},
+		{"empty text", "methods: ''", "methods: has no entries of the form name: {...}; allowed: " + pattern + ", at most 200, or none"},
 		{"a list", "methods: [/a.B/C]", "methods: has no entries of the form name: {...}; allowed: " + pattern + ", at most 200, or none"},
 		{"too many", "methods: " + many(201, "/a.B/C%d: {}"), "methods: 201 entries are too many; allowed: " + pattern + ", at most 200, or none"},
 		{"no slash", "methods: {shop.Orders/Get: {}}", "methods[shop.Orders/Get]: is not a method; did you mean /shop.Orders/Get? allowed: " + pattern},

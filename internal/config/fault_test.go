@@ -19,6 +19,7 @@ func TestFileFaults(t *testing.T) {
 		{"unknown key in a section", "queue:\n  colour: red", "cabrank.yml:2: queue.colour: unknown key; allowed: length, timeout"},
 		{"in a section of gruf-relay's", "server:\n  colour: red", "cabrank.yml:2: server.colour: unknown key; allowed: host, port"},
 		{"a key of before", "server:\n  reuse_port: true", "cabrank.yml:2: server.reuse_port: now listen: HOST:PORT shared"},
+		{"a key of benchmarks, which have the variable", "queue: {shed: false}", "cabrank.yml:1: queue.shed: is gone: now fixed at true"},
 		{"unknown key at the top", "colour: red", "cabrank.yml:1: colour: unknown key; allowed: access_log, auth, balance, buffer_total, call_timeout, control, descriptors, dns, drain_timeout, explain, fair, hang_timeout, hooks, lanes, " +
 			"limits, listen, log, max_run_time, methods, metrics, on_cancel, own_services, pre_stop_delay, probes, proxies, queue, recycle, " +
 			"socket, speak, stall_timeout, stream_slots, tls, tls_clear, tls_client, upstream_tls, upstreams, warm_up, web, workers"},

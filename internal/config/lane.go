@@ -1,15 +1,6 @@
 package config
 
-import (
-	"slices"
-
-	"github.com/cabrank/cabrank/internal/relay"
-)
-
-// LaneRule is a class of calls: those of Methods, and those of the callers in
-// Keys. A call is in the lane that names its method, by its whole name before
-// its service; if none does, in the lane that names its caller; else in none.
-type LaneRule = relay.Lane
+import "slices"
 
 // checkLaneName accepts what can be the label of a metric without a thought,
 // but for the two names that the rank gives itself.

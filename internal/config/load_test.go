@@ -10,6 +10,7 @@ import (
 
 	"github.com/cabrank/cabrank/internal/rank"
 	"github.com/cabrank/cabrank/internal/relay"
+	"github.com/cabrank/cabrank/internal/worker"
 )
 
 // sources returns what a machine with four CPUs and these files would give.
@@ -54,8 +55,8 @@ func TestDefaults(t *testing.T) {
 	want := Config{
 		Log:    Log{"info", "auto"},
 		Listen: Listener{On: true, Port: 8080},
-		Workers: Workers{
-			Count: Amount{N: 4}, Slots: Amount{N: 5}, Transport: "tcp", StartPort: 9000,
+		Workers: worker.Settings{
+			Count: worker.Amount{N: 4}, Slots: worker.Amount{N: 5}, Transport: "tcp", StartPort: 9000,
 			MetricsPath: "/metrics", MinReady: 1, MaxSurge: 1, BootTimeout: time.Minute, StopTimeout: 5 * time.Second,
 		},
 		HealthCheck: HealthCheck{5 * time.Second, 5 * time.Second},
@@ -276,6 +277,9 @@ func TestTableIsConsistent(t *testing.T) {
 		if key.Help == "" || strings.HasSuffix(key.Help, ".") || key.Allowed() == "" {
 			t.Errorf("%s: help %q, allowed %q", key.Name, key.Help, key.Allowed())
 		}
+	}
+	if shown := allKeys()[:len(Keys())]; slices.ContainsFunc(shown, func(k Key) bool { return k.Hidden != "" }) {
+		t.Error("hidden keys stand before others")
 	}
 	for _, flag := range Flags() {
 		if flag.Arg == "" {

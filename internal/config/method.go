@@ -13,11 +13,6 @@ import (
 	"github.com/cabrank/cabrank/internal/strictyaml"
 )
 
-// MethodRule says how the calls of a method, or of all methods of a service,
-// are treated. Of two rules that name a method the one with its whole name
-// holds, alone.
-type MethodRule = relay.MethodRule
-
 const (
 	maxMethods = 200
 	// maxPattern bounds a pattern, in bytes: calls of longer methods are not
@@ -50,7 +45,7 @@ func isWild(pattern string) bool { return strings.HasSuffix(pattern, "/*") }
 // methodRules are what the parts of a rule of a method have to do with each other. Hedges are
 // refused whose slower attempt would run to its end: each would take two slots for the time
 // of one.
-func (c *Config) methodRules(r MethodRule, refuse refuse) {
+func (c *Config) methodRules(r relay.MethodRule, refuse refuse) {
 	path, idempotent := entryPath("methods", r.Pattern), " for a method that is not marked idempotent"
 	hedge := plain{`word:"auto=-1ns"`}.show(&r.HedgeAfter)
 	policy, key := r.OnCancel, path+".on_cancel"

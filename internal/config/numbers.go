@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/cabrank/cabrank/internal/strictyaml"
+	"github.com/cabrank/cabrank/internal/worker"
 )
 
 // plain is the kind of fields that are a number, a time, a size, a truth value or one of
@@ -20,14 +21,7 @@ import (
 type plain struct{ tag reflect.StructTag }
 
 func (k plain) set(field any, text string) error {
-	switch into := field.(type) {
-	case *bool:
-		on, err := strconv.ParseBool(text) // what gruf-relay took
-		if err == nil {
-			*into = on
-			return nil
-		}
-	case *string:
+	if _, is := field.(*string); is {
 		if text = strings.ToLower(text); text == "pretty" && slices.Contains(k.words(), "text") { // gruf-relay's word
 			text = "text"
 		}
@@ -96,38 +90,34 @@ func (s Size) String() string {
 // and so many more can be had within a second.
 const firstAutoSlots = 5
 
-// amount is the kind of *Amount fields: a number of those that the tag allows, or two with
+// amount is the kind of *worker.Amount fields: a number of those that the tag allows, or two with
 // a dash between them. auto are the bounds for which the word stands, "" if it needs some.
 // What adapts begins at first, or if that is 0 at the number of before.
-func amount(tag reflect.StructTag, auto string, first int) value[Amount] {
+func amount(tag reflect.StructTag, auto string, first int) value[worker.Amount] {
 	number := plain{tag}
 	legal := number.allowed() + ", or two of them as in 2-16"
 	if auto != "" {
 		legal += ", or auto: " + auto
 	}
-	return value[Amount]{
-		read: func(a *Amount, text string) error {
+	return value[worker.Amount]{
+		read: func(a *worker.Amount, text string) error {
 			bounds, isAuto := strings.CutPrefix(text, automatic)
 			if bounds = strings.TrimSpace(bounds); isAuto && bounds == "" {
 				bounds = auto
 			}
 			low, high, two := strings.Cut(bounds, "-")
-			switch {
-			case isAuto && !two:
-				return errors.New("auto needs bounds, as in 2-16: the most are what the machine has memory for")
-			case !two || low == "":
+			if !two || low == "" {
 				a.Min, a.Max = 0, 0
-				return number.set(&a.N, text)
-			case first > 0:
+				bare := flaw{isAuto && !two, "auto needs bounds, as in 2-16: the most are what the machine has memory for"}
+				return cmp.Or(wrong("", bare), number.set(&a.N, text))
+			}
+			if first > 0 {
 				a.N = first
 			}
 			err := cmp.Or(number.set(&a.Min, strings.TrimSpace(low)), number.set(&a.Max, strings.TrimSpace(high)))
-			if err == nil && a.Min > a.Max {
-				return fmt.Errorf("%d is above %d", a.Min, a.Max)
-			}
-			return err
+			return cmp.Or(err, wrong("", flaw{a.Min > a.Max, fmt.Sprintf("%d is above %d", a.Min, a.Max)}))
 		},
-		write: func(a Amount) string {
+		write: func(a worker.Amount) string {
 			if a.Adapts() {
 				return fmt.Sprintf("%d-%d", a.Min, a.Max)
 			}
@@ -137,12 +127,12 @@ func amount(tag reflect.StructTag, auto string, first int) value[Amount] {
 	}
 }
 
-// memoryLimit is the kind of *MemoryLimit fields: bytes, or a share.
-func memoryLimit() value[MemoryLimit] {
+// memoryLimit is the kind of *worker.MemoryLimit fields: bytes, or a share.
+func memoryLimit() value[worker.MemoryLimit] {
 	bytes := plain{`range:"1MiB..1024GiB" unit:"B" zero:"never"`}
-	return value[MemoryLimit]{
-		read: func(limit *MemoryLimit, text string) error {
-			*limit = MemoryLimit{}
+	return value[worker.MemoryLimit]{
+		read: func(limit *worker.MemoryLimit, text string) error {
+			*limit = worker.MemoryLimit{}
 			digits, isShare := strings.CutSuffix(text, "%")
 			share, err := strconv.ParseFloat(digits, 64)
 			fraction := !isShare && err == nil && share > 0 && share < 1
@@ -155,7 +145,7 @@ func memoryLimit() value[MemoryLimit] {
 				flaw{err != nil || share != math.Trunc(share), "is not a share in whole percent"},
 				flaw{share < 1 || share > 100, "is out of range"})
 		},
-		write: func(limit MemoryLimit) string {
+		write: func(limit worker.MemoryLimit) string {
 			if limit.Percent > 0 {
 				return strconv.Itoa(limit.Percent) + "%"
 			}

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/cabrank/cabrank/internal/spelling"
+	"github.com/cabrank/cabrank/internal/worker"
 )
 
 // placeholders returns what {addr} and the like may be called, without braces.
@@ -44,7 +45,7 @@ func (c *Config) placeholdersFit() (faults Faults) {
 		path := entryPath("workers.env", name)
 		look(c.origins[path], path, "", c.Workers.Env[name])
 	}
-	for _, hook := range keysOf(reflect.TypeFor[Hooks](), "hooks") {
+	for _, hook := range keysOf(reflect.TypeFor[worker.Hooks](), "hooks") {
 		lookAt(c.origins[hook.Name], hook.Name, *hook.in(reflect.ValueOf(&c.Hooks).Elem()).(*[]string))
 	}
 	return faults
@@ -83,7 +84,7 @@ func (c *Config) CommandFits(command []string) error {
 	}
 	other := *c
 	other.Command, other.commandOrigin = command, byCommandLine()
-	other.Workers.Env, other.Hooks = nil, Hooks{}
+	other.Workers.Env, other.Hooks = nil, worker.Hooks{}
 	if faults := other.placeholdersFit(); len(faults) > 0 {
 		return faults
 	}

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/cabrank/cabrank/internal/worker"
 )
 
 // Every new value is taken in every form that it may have.
@@ -32,7 +34,7 @@ upstreams: [DNS-is-a-name:1, "dns:Api.Internal:50051", "dns:api.internal.:50051"
 dns: {servers: [10.0.0.2, "[::1]:5353", "::1"]}
 `}))
 	w := c.Workers
-	if w.Count != (Amount{N: 4, Min: 2, Max: 6}) || w.MaxSurge != 2 || w.Env["DATABASE_URL"] != "postgres://db/{index}" || w.Env["THREADS"] != "5" || len(w.Env) != 3 {
+	if w.Count != (worker.Amount{N: 4, Min: 2, Max: 6}) || w.MaxSurge != 2 || w.Env["DATABASE_URL"] != "postgres://db/{index}" || w.Env["THREADS"] != "5" || len(w.Env) != 3 {
 		t.Errorf("workers are %+v", w)
 	}
 	if !slices.Equal(c.Command, []string{"ruby", "worker.rb", "--bind", "{addr}"}) || !c.RunsWorkers() {
@@ -45,7 +47,7 @@ dns: {servers: [10.0.0.2, "[::1]:5353", "::1"]}
 	if c.WarmUp.Method != "/shop.Catalog/Warm" || string(c.WarmUp.Message) != "\n\x03boo" {
 		t.Errorf("warm-up is %+v", c.WarmUp)
 	}
-	if want := (Recycle{Calls: 1000, Age: 24 * time.Hour, Memory: MemoryLimit{Bytes: int64(512 * MiB)}}); c.Recycle != want || c.MaxRunTime != time.Minute {
+	if want := (worker.Recycle{Calls: 1000, Age: 24 * time.Hour, Memory: worker.MemoryLimit{Bytes: int64(512 * MiB)}}); c.Recycle != want || c.MaxRunTime != time.Minute {
 		t.Errorf("recycle is %+v, max_run_time %v", c.Recycle, c.MaxRunTime)
 	}
 	if c.Control != "run/cabrank.sock" || !c.Listen.Shared {

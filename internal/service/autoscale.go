@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/cabrank/cabrank/internal/admin"
-	"github.com/cabrank/cabrank/internal/config"
 	"github.com/cabrank/cabrank/internal/rank"
 	"github.com/cabrank/cabrank/internal/relay"
 	"github.com/cabrank/cabrank/internal/scale"
@@ -68,7 +67,7 @@ type autoscale struct {
 
 // newAutoscale makes one for the fleet of a service. root is where /proc and /sys
 // are.
-func newAutoscale(w config.Workers, fleet fleet, traffic loadTeller, root fs.FS, log *slog.Logger) *autoscale {
+func newAutoscale(w worker.Settings, fleet fleet, traffic loadTeller, root fs.FS, log *slog.Logger) *autoscale {
 	a := &autoscale{
 		fleet: fleet, traffic: traffic, log: log, began: time.Now(),
 		machine: newMachine(root), boots: newBoots(),
@@ -81,7 +80,7 @@ func newAutoscale(w config.Workers, fleet fleet, traffic loadTeller, root fs.FS,
 
 // configure takes other bounds, or ceases to adapt the number at all. What is
 // held by hand stays so.
-func (a *autoscale) configure(w config.Workers) {
+func (a *autoscale) configure(w worker.Settings) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.on = w.Count.Adapts()

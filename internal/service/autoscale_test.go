@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/cabrank/cabrank/internal/cgroup"
-	"github.com/cabrank/cabrank/internal/config"
 	"github.com/cabrank/cabrank/internal/rank"
 	"github.com/cabrank/cabrank/internal/relay"
 	"github.com/cabrank/cabrank/internal/scale"
@@ -70,15 +69,15 @@ func (s *scene) pass(a *autoscale, d time.Duration) {
 	}
 }
 
-func newScene(w config.Workers) (*scene, *autoscale) {
+func newScene(w worker.Settings) (*scene, *autoscale) {
 	s := &scene{wanted: w.Count.N, state: worker.Ready, now: time.Now()}
 	a := newAutoscale(w, s, s, fstest.MapFS{}, slog.New(slog.NewTextHandler(&s.log, nil)))
 	a.began = s.now
 	return s, a
 }
 
-func auto(least, most int) config.Workers {
-	return config.Workers{Count: config.Amount{N: least, Min: least, Max: most}, Slots: config.Amount{N: 1}}
+func auto(least, most int) worker.Settings {
+	return worker.Settings{Count: worker.Amount{N: least, Min: least, Max: most}, Slots: worker.Amount{N: 1}}
 }
 
 func TestAutoscaleFollowsTheLoad(t *testing.T) {
@@ -132,7 +131,7 @@ func TestAutoscaleHolds(t *testing.T) {
 }
 
 func TestAutoscaleIsSwitched(t *testing.T) {
-	s, a := newScene(config.Workers{Count: config.Amount{N: 3}, Slots: config.Amount{N: 1}})
+	s, a := newScene(worker.Settings{Count: worker.Amount{N: 3}, Slots: worker.Amount{N: 1}})
 	s.rate = 100
 	s.pass(a, time.Minute)
 	if s.wanted != 3 || a.State() != nil || a.Follow() || a.sample().Adapts {
@@ -151,7 +150,7 @@ func TestAutoscaleIsSwitched(t *testing.T) {
 	if s.wanted != 6 {
 		t.Errorf("%d workers after the most were lowered to 6", s.wanted)
 	}
-	a.configure(config.Workers{Count: config.Amount{N: 6}, Slots: config.Amount{N: 1}})
+	a.configure(worker.Settings{Count: worker.Amount{N: 6}, Slots: worker.Amount{N: 1}})
 	s.rate = 0
 	s.pass(a, time.Hour)
 	if s.wanted != 6 {

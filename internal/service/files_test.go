@@ -9,6 +9,7 @@ import (
 
 	"github.com/cabrank/cabrank/internal/config"
 	"github.com/cabrank/cabrank/internal/testkit"
+	"github.com/cabrank/cabrank/internal/worker"
 )
 
 // As many connections are taken as fit beside the files that serve them, and
@@ -66,10 +67,10 @@ func TestMostEndpoints(t *testing.T) {
 		cfg  config.Config
 		want int
 	}{
-		{config.Config{Command: command, Workers: config.Workers{Count: config.Amount{N: 4}, MaxSurge: 1}}, 5},
-		{config.Config{Command: command, Workers: config.Workers{Count: config.Amount{N: 4, Min: 1, Max: 16}, MaxSurge: 1}}, 17},
-		{config.Config{Upstreams: []string{"a:1", "b:1"}, Workers: config.Workers{Count: config.Amount{N: 4}}}, 2},
-		{config.Config{Upstreams: []string{"a:1", "dns:b:1", "srv:c"}, Command: command, Workers: config.Workers{Count: config.Amount{N: 4}}}, 5 + 2*endpointsOfName},
+		{config.Config{Command: command, Workers: worker.Settings{Count: worker.Amount{N: 4}, MaxSurge: 1}}, 5},
+		{config.Config{Command: command, Workers: worker.Settings{Count: worker.Amount{N: 4, Min: 1, Max: 16}, MaxSurge: 1}}, 17},
+		{config.Config{Upstreams: []string{"a:1", "b:1"}, Workers: worker.Settings{Count: worker.Amount{N: 4}}}, 2},
+		{config.Config{Upstreams: []string{"a:1", "dns:b:1", "srv:c"}, Command: command, Workers: worker.Settings{Count: worker.Amount{N: 4}}}, 5 + 2*endpointsOfName},
 	} {
 		if got := mostEndpoints(&test.cfg); got != test.want {
 			t.Errorf("%+v: got %d, want %d", test.cfg, got, test.want)

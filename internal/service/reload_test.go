@@ -20,6 +20,7 @@ import (
 	"github.com/cabrank/cabrank/internal/relay"
 	"github.com/cabrank/cabrank/internal/testkit"
 	"github.com/cabrank/cabrank/internal/web"
+	"github.com/cabrank/cabrank/internal/worker"
 )
 
 // reloadable is a service without workers whose configuration file is a text that
@@ -220,12 +221,12 @@ func TestNoReloadDuringAnUpgrade(t *testing.T) {
 // a surge one of them has to be able to leave. A number that adapts may become as low as
 // its bound, also if min_ready counts upstreams, too.
 func TestFewerWorkersForAnUpgrade(t *testing.T) {
-	adapts := &config.Config{Command: []string{"w"}, Workers: config.Workers{Count: config.Amount{N: 4, Min: 1, Max: 4}, MinReady: 3}}
+	adapts := &config.Config{Command: []string{"w"}, Workers: worker.Settings{Count: worker.Amount{N: 4, Min: 1, Max: 4}, MinReady: 3}}
 	if got := (&service{cfg: adapts, orders: newOrders()}).workerSettings(adapts).MinReady; got != 1 {
 		t.Errorf("min ready of workers that adapt is %d, want 1", got)
 	}
 	for _, test := range []struct{ surge, first, want int }{{1, 0, 3}, {1, 2, 2}, {0, 2, 1}, {0, 1, 0}, {0, 0, 3}} {
-		cfg := &config.Config{Command: []string{"w"}, Workers: config.Workers{Count: config.Amount{N: 4}, MinReady: 3, MaxSurge: test.surge}}
+		cfg := &config.Config{Command: []string{"w"}, Workers: worker.Settings{Count: worker.Amount{N: 4}, MinReady: 3, MaxSurge: test.surge}}
 		s := &service{cfg: cfg, firstWorkers: test.first, orders: newOrders()}
 		if got := s.workerSettings(cfg).MinReady; got != test.want {
 			t.Errorf("surge %d, %d at first: min ready is %d, want %d", test.surge, test.first, got, test.want)
@@ -240,7 +241,7 @@ func TestFewerWorkersForAnUpgrade(t *testing.T) {
 // What a stop, and a new process of an upgrade, may take at most has the hooks in it
 // that run then.
 func TestStopLimit(t *testing.T) {
-	cfg := &config.Config{PreStopDelay: time.Second, DrainTimeout: 30 * time.Second, Workers: config.Workers{StopTimeout: 5 * time.Second, BootTimeout: time.Minute}}
+	cfg := &config.Config{PreStopDelay: time.Second, DrainTimeout: 30 * time.Second, Workers: worker.Settings{StopTimeout: 5 * time.Second, BootTimeout: time.Minute}}
 	if got := stopLimit(cfg, false); got != 36*time.Second+stopSlack {
 		t.Errorf("without a hook: %v", got)
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/cabrank/cabrank/internal/cli"
 	"github.com/cabrank/cabrank/internal/config"
 	"github.com/cabrank/cabrank/internal/testkit"
+	"github.com/cabrank/cabrank/internal/worker"
 )
 
 // A command that is not there gets the hint that fits how it was written.
@@ -49,9 +50,9 @@ func TestAnnounce(t *testing.T) {
 		cfg  config.Config
 		want string
 	}{
-		{config.Config{Command: []string{"w", "--token=plum"}, Workers: config.Workers{Count: config.Amount{N: 3}, Slots: config.Amount{N: 2}, Transport: "tcp"}},
+		{config.Config{Command: []string{"w", "--token=plum"}, Workers: worker.Settings{Count: worker.Amount{N: 3}, Slots: worker.Amount{N: 2}, Transport: "tcp"}},
 			"msg=starting version=dev workers=3 transport=tcp slots=2\n"},
-		{config.Config{File: "cabrank.yml", Upstreams: []string{"a:1", "b:1"}, Workers: config.Workers{Slots: config.Amount{N: 5}}},
+		{config.Config{File: "cabrank.yml", Upstreams: []string{"a:1", "b:1"}, Workers: worker.Settings{Slots: worker.Amount{N: 5}}},
 			"msg=starting version=dev config=cabrank.yml upstreams=2 slots=5\n"},
 	} {
 		var log bytes.Buffer

@@ -32,11 +32,11 @@ func Set(into any, tag reflect.StructTag, text string) (what string) {
 		}
 		v.SetString(text)
 	case v.Kind() == reflect.Bool:
-		at := slices.Index([]string{"false", "no", "off", "true", "yes", "on"}, strings.ToLower(text))
+		at := slices.Index([]string{"false", "no", "off", "f", "0", "true", "yes", "on", "t", "1"}, strings.ToLower(text))
 		if at < 0 {
 			return Quote(text) + " is neither true nor false"
 		}
-		v.SetBool(at >= 3)
+		v.SetBool(at >= 5)
 	default:
 		return setNumber(v, tag, text)
 	}
