@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"log/slog"
 	"net"
 	"net/netip"
@@ -16,7 +17,7 @@ import (
 )
 
 // Config is the effective configuration of one cabrank process, and the table of its keys:
-// the tags say all of each (see field).
+// the tags say all of each (see Key).
 //
 // It is made by Load, is complete and consistent, and is not changed
 // afterwards; reading it from several goroutines is safe.
@@ -80,7 +81,7 @@ type Config struct {
 	Shards int `key:"shards" hidden:"variable" default:"usable CPUs" range:"1..256" change:"upgrade" help:"parts that share the connections, each served by one CPU at a time: more gain nothing, fewer leave CPUs idle"`
 
 	// Command is what each worker runs, with its placeholders still in place (see
-	// Placeholders). It is empty where no workers are wanted: there are Upstreams,
+	// placeholders). It is empty where no workers are wanted: there are Upstreams,
 	// and nobody gave a command.
 	Command []string
 
@@ -208,13 +209,10 @@ func (l Limits) KeyBurst() int {
 // method says otherwise. Auto holds fixed slots, which are threads that run on, and frees
 // those of workers that can stop (R5).
 func (c *Config) CancelledSlots() rank.OnCancel {
-	switch {
-	case c.OnCancel != 0:
-		return c.OnCancel
-	case c.Workers.Slots.Adapts():
-		return rank.Free
+	if c.Workers.Slots.Adapts() {
+		return cmp.Or(c.OnCancel, rank.Free)
 	}
-	return rank.Hold
+	return cmp.Or(c.OnCancel, rank.Hold)
 }
 
 // DefaultCommand returns what a worker runs when no command is given: the same

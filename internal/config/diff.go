@@ -90,14 +90,8 @@ func masked(value string) string {
 
 // countOf tells of entries whose names nobody is to read.
 func countOf(field any) string {
-	switch n := reflect.ValueOf(field).Elem().Len(); n {
-	case 0:
-		return none
-	case 1:
-		return "1 entry"
-	default:
-		return fmt.Sprintf("%d entries", n)
-	}
+	n := reflect.ValueOf(field).Elem().Len()
+	return cmp.Or(map[int]string{0: none, 1: "1 entry"}[n], fmt.Sprintf("%d entries", n))
 }
 
 // changedEntries compares entries by their names, in the order of these.

@@ -14,7 +14,7 @@
 //     are reported at once, one line each.
 //
 // One struct, Config, says by tags for each key its type, range, default, variable,
-// flag and meaning (see field), and so do the structs of what has parts (auth) and of what
+// flag and meaning (see Key), and so do the structs of what has parts (auth) and of what
 // is the option of a part of the program (workers, hooks, lanes, tls). Loading, `cabrank
 // check`, --help, error lines, what a reload changes and docs/configuration.md are all made
 // from them. The keys of a section are relative to it.

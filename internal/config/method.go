@@ -25,13 +25,8 @@ const (
 // tidyMethods brings whole names before services, which it sorts by the alphabet, and has
 // retries mean something.
 func (c *Config) tidyMethods() {
-	sort.Slice(c.Methods, func(i, j int) bool {
-		a, b := c.Methods[i].Pattern, c.Methods[j].Pattern
-		if isWild(a) != isWild(b) {
-			return isWild(b)
-		}
-		return a < b
-	})
+	order := func(i int) string { return fmt.Sprint(isWild(c.Methods[i].Pattern), c.Methods[i].Pattern) } // false is before true
+	sort.Slice(c.Methods, func(i, j int) bool { return order(i) < order(j) })
 	for i := range c.Methods {
 		r := &c.Methods[i]
 		if _, written := c.Written(entryPath("methods", r.Pattern) + ".retry_on"); r.Retries > 0 && !written {

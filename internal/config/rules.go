@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 )
@@ -46,10 +47,8 @@ func (c *Config) withMethodRules(faults Faults) Faults {
 		var found Faults
 		c.methodRules(r, c.refuseInto(&found))
 		for _, f := range found {
-			behind := slices.IndexFunc(all, func(o Fault) bool { return o.File == f.File && o.Line > f.Line })
-			if behind < 0 {
-				behind = len(all)
-			}
+			end := Fault{File: f.File, Line: math.MaxInt}
+			behind := slices.IndexFunc(append(all, end), func(o Fault) bool { return o.File == f.File && o.Line > f.Line })
 			all = slices.Insert(all, behind, f)
 		}
 	}
@@ -188,18 +187,16 @@ func (c *Config) workerPorts(refuse refuse) {
 	case highest > maxPort:
 		what := fmt.Sprintf("%d leaves no room for %s: the last metrics port would be %d", first, workers, highest)
 		refuse(true, "workers.start_port", what, fmt.Sprintf("1 to %d", maxPort-maxPortSpan-count+1))
-		return
 	case tcp && surge >= maxPortSpan: // no number of workers would fit
 		refuse(true, "workers.max_surge", meet, fmt.Sprintf("0 to %d, or workers.transport unix", maxPortSpan-1))
-		return
 	case tcp && count > maxPortSpan:
 		refuse(true, "workers.count", meet, fmt.Sprintf("1 to %d, or workers.transport unix", maxPortSpan-surge))
-		return
-	}
-	for _, l := range c.listeners() {
-		for name, low := range map[string]int{"ports": first, "metrics ports": first + maxPortSpan} {
-			what := fmt.Sprintf("%d is among the workers' %s %d to %d (workers.start_port %d, %s)", l.Port, name, low, low+count-1, first, c.origins["workers.start_port"])
-			refuse((tcp || low > first) && l.Port >= low && l.Port < low+count, l.key, what, "a port outside them")
+	default:
+		for _, l := range c.listeners() {
+			for name, low := range map[string]int{"ports": first, "metrics ports": first + maxPortSpan} {
+				what := fmt.Sprintf("%d is among the workers' %s %d to %d (workers.start_port %d, %s)", l.Port, name, low, low+count-1, first, c.origins["workers.start_port"])
+				refuse((tcp || low > first) && l.Port >= low && l.Port < low+count, l.key, what, "a port outside them")
+			}
 		}
 	}
 }

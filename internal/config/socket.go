@@ -18,28 +18,23 @@ const ownHost = "host"
 // too, with the same meanings and ranges, and its own. Those that have no variable have
 // defaults of their own.
 func SocketFlags() (flags []Key) {
-	own := map[string]string{"listen": ":9000", "metrics": off, "probes": off}
+	standard := map[string]string{"listen": ":9000", "metrics": off, "probes": off, "drain_timeout": "", "log.level": "", "log.format": ""} // "": that of the key
 	for _, key := range Keys() {
-		switch key.Name {
-		case "socket.methods": // of workers
-			continue
-		case "listen", "metrics", "probes", "drain_timeout", "log.level", "log.format":
-			key.Env, key.Default = "", cmp.Or(own[key.Name], key.Default)
-		case "auth":
+		own, is := standard[key.Name]
+		switch {
+		case is:
+			key.Env, key.Default = "", cmp.Or(own, key.Default)
+			flags = append(flags, key)
+		case parent(key.Name) == socketSection && key.Name != "socket.methods": // which are of workers
+			key.Flag = strings.ReplaceAll(last(key.Name), "_", "-")
+			flags = append(flags, key)
+		case key.Name == "auth":
 			for _, part := range keysOf(reflect.TypeFor[Auth](), "auth", key.index...) {
-				if part.Name != "auth.doors" { // there are only sockets
-					part.Flag, part.Env = "auth-"+last(part.Name), key.Env
+				if part.Flag, part.Env = "auth-"+last(part.Name), key.Env; part.Name != "auth.doors" { // there are only sockets
 					flags = append(flags, part)
 				}
 			}
-			continue
-		default:
-			if parent(key.Name) != socketSection {
-				continue
-			}
-			key.Flag = strings.ReplaceAll(last(key.Name), "_", "-")
 		}
-		flags = append(flags, key)
 	}
 	socket, _ := reflect.TypeFor[Config]().FieldByName("Socket")
 	serve, _ := socket.Type.FieldByName("Serve")

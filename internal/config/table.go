@@ -99,13 +99,10 @@ func Explain(w io.Writer, name string) error {
 		for _, part := range key.parts() {
 			names = append(names, part.Name)
 		}
-		switch there := slices.Contains(names, name); {
-		case there && key.Hidden != "":
-			_, err := fmt.Fprintf(w, "%s\n  one of gruf-relay's names, see docs/why.md\n  allowed   %s\n  variable  %s\n", name, key.Allowed(), key.Env)
-			return err
-		case there:
+		if slices.Contains(names, name) {
 			return key.explain(w, name)
-		case key.Hidden == "":
+		}
+		if key.Hidden == "" {
 			known = append(known, names...)
 		}
 	}
@@ -124,6 +121,9 @@ func (k Key) explain(w io.Writer, name string) error {
 	takesEffect := map[Applies]string{ByReload: ": at once", ByRestart: ": with the next process of each worker", ByUpgrade: ": with the next cabrank"}
 	lines := [][2]string{{"default", k.Default}, {"allowed", k.Allowed()}, {"variable", k.Env}, {"change", string(k.Applies) + takesEffect[k.Applies]}, {"docs", k.page()}}
 	help := k.Help
+	if k.Hidden != "" {
+		help, lines = "one of gruf-relay's names, see docs/why.md", lines[1:3]
+	}
 	for _, part := range k.parts() {
 		switch name {
 		case part.Name:
