@@ -30,13 +30,6 @@ func TestDialPause(t *testing.T) {
 	}
 }
 
-// dials returns what is known of the attempts to reach the first endpoint.
-func (g *rig) dials() (b backOff) {
-	st := g.shards[0]
-	st.do(func() { b = st.upstreams[0].dials })
-	return b
-}
-
 // R15: what a user's environment says of proxies does not concern the workers.
 func TestNoProxy(t *testing.T) {
 	for _, name := range []string{"HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy", "ALL_PROXY", "GRPC_PROXY"} {

@@ -1,7 +1,6 @@
 package relay
 
 import (
-	"errors"
 	"net"
 	"path/filepath"
 	"testing"
@@ -9,7 +8,6 @@ import (
 
 	"golang.org/x/net/http2"
 
-	"github.com/cabrank/cabrank/internal/door"
 	"github.com/cabrank/cabrank/internal/testkit"
 )
 
@@ -50,8 +48,7 @@ func TestDrainClosesDoor(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "door") // a port could be somebody else's soon
 	ln, err := net.Listen("unix", path)
 	testkit.Must(t, err)
-	served := make(chan error, 1)
-	go func() { served <- g.Serve(ln) }() // ended by the drain
+	stopped := g.serve(ln)
 	conn, err := net.Dial("unix", path)
 	testkit.Must(t, err)
 	testkit.Eventually(t, soon, "the door to be open", func() bool { return g.connections.Load() == 1 })
@@ -61,25 +58,7 @@ func TestDrainClosesDoor(t *testing.T) {
 		conn.Close()
 		t.Error("the door still accepts")
 	}
-	if err := <-served; !errors.Is(err, door.ErrClosed) {
-		t.Errorf("Serve: %v", err)
-	}
-	if ln, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
-		t.Fatal(err)
-	}
+	stopped()
 	g.Drain(time.Second, nil) // once more changes nothing
-	if err := g.Serve(ln); !errors.Is(err, door.ErrClosed) {
-		t.Errorf("Serve after a drain: %v", err)
-	}
-}
-
-// A connection that comes after the end is closed.
-func TestServeConnAfterClose(t *testing.T) {
-	g := newRig(t)
-	g.Close()
-	ours, theirs := net.Pipe()
-	g.ServeConn(ours)
-	if _, err := theirs.Read(make([]byte, 1)); err == nil {
-		t.Error("somebody answered")
-	}
+	g.serve(testkit.Listen(t))()
 }

@@ -3,7 +3,6 @@ package relay
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -16,7 +15,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cabrank/cabrank/internal/door"
 	"github.com/cabrank/cabrank/internal/testkit"
 )
 
@@ -34,23 +32,21 @@ func TestHandOver(t *testing.T) {
 			testkit.Must(t, err)
 			worker := openShop(t, 1).ln.Addr()
 			crowd := newCrowd(t, network, ln.Addr().String())
-			now, served := succeed(t, ln, worker)
+			now, stopped := succeed(t, ln, worker)
 			crowd.start(t)
 			for range 5 {
 				crowd.made(t, 100)
 				next := inherit(t, ln)
-				after, servedAfter := succeed(t, next, worker)
+				after, stoppedAfter := succeed(t, next, worker)
 				now.ReleaseListeners()
-				if err := <-served; !errors.Is(err, door.ErrClosed) {
-					t.Errorf("Serve: %v", err)
-				}
+				stopped()
 				began := time.Now()
 				now.Drain(10*soon, nil)
 				if took := time.Since(began); took > 4*soon {
 					t.Errorf("the drain took %v", took)
 				}
 				now.wantNothingLeft()
-				ln, now, served = next, after, servedAfter
+				ln, now, stopped = next, after, stoppedAfter
 			}
 			crowd.made(t, 100)
 			crowd.stop()
@@ -59,13 +55,11 @@ func TestHandOver(t *testing.T) {
 }
 
 // succeed starts a relay on a listener.
-func succeed(t *testing.T, ln net.Listener, worker net.Addr) (g *rig, served chan error) {
+func succeed(t *testing.T, ln net.Listener, worker net.Addr) (g *rig, stopped func()) {
 	t.Helper()
 	g = newRig(t, func(o *Options) { o.Shards = 2 })
 	g.Up(g.AddEndpoint("w1", 50, true), worker.Network(), worker.String())
-	served = make(chan error, 1)
-	go func() { served <- g.Serve(ln) }() // ended by ReleaseListeners or Close
-	return g, served
+	return g, g.serve(ln)
 }
 
 // inherit returns another copy of a listener, as another process would have it.

@@ -67,21 +67,28 @@ func options(change []func(*Options)) Options {
 func newRig(t testing.TB, change ...func(*Options)) *rig {
 	t.Helper()
 	g := &rig{Relay: New(options(change)), t: t}
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatalf("listen: %v", err)
-	}
+	t.Cleanup(g.wantNothingLeft)
+	ln := testkit.Listen(t)
 	g.addr = ln.Addr().String()
+	g.serve(ln)
+	return g
+}
+
+// serve has the relay accept callers until the end of the test. Whoever closes its doors before
+// may wait for that.
+func (g *rig) serve(ln net.Listener) (stopped func()) {
 	served := make(chan error, 1)
 	go func() { served <- g.Serve(ln) }() // ended by Close
-	t.Cleanup(func() {
-		g.Close()
+	stopped = sync.OnceFunc(func() {
 		if err := <-served; !errors.Is(err, door.ErrClosed) {
-			t.Errorf("Serve: got %v, want door.ErrClosed", err)
+			g.t.Errorf("Serve: %v", err)
 		}
-		g.wantNothingLeft()
 	})
-	return g
+	g.t.Cleanup(func() {
+		g.Close()
+		stopped()
+	})
+	return stopped
 }
 
 // newPipeRig starts a relay without a socket, for a synctest bubble.
@@ -99,17 +106,11 @@ func newPipeRig(t testing.TB, change ...func(*Options)) *rig {
 func (g *rig) wantNothingLeft() {
 	g.t.Helper()
 	testkit.Eventually(g.t, soon, "the last buffer to come back", func() bool { return g.budget.Used() == 0 })
-	if n := g.running(); n != 0 {
-		g.t.Errorf("calls left: %d", n)
-	}
-	if n := g.connections.Load(); n != 0 {
-		g.t.Errorf("connections left: %d", n)
-	}
-	if n := g.reflections.Load(); n != 0 {
-		g.t.Errorf("places aside left: %d", n)
-	}
-	if n := g.keysInUse.Load(); n != 0 {
-		g.t.Errorf("keys left in use: %d", n)
+	left := g.numbers()
+	for _, what := range []string{"absorbed", "asides", "callers", "connections", "guests", "keysused", "looks", "replay", "running", "sheddable", "watches"} {
+		if n := left[what]; n != 0 {
+			g.t.Errorf("%s: %d are left", what, n)
+		}
 	}
 	for _, e := range g.Rank().Endpoints {
 		if e.InFlight != 0 {
@@ -119,15 +120,6 @@ func (g *rig) wantNothingLeft() {
 	if n := g.Waiting(); n != 0 {
 		g.t.Errorf("calls left in the queue: %d", n)
 	}
-	g.each(func(st *shardState) {
-		if n := len(st.tokens.checks) + len(st.tokens.ofSource); n != 0 {
-			g.t.Errorf("looks at tokens left: %d", n)
-		}
-		if st.replay != 0 || len(st.watches) != 0 || len(st.callers) != 0 || st.sheddable.most.Load() != 0 {
-			g.t.Errorf("left in a stand: %d replay bytes, %d watches, %d callers, class %d",
-				st.replay, len(st.watches), len(st.callers), st.sheddable.most.Load())
-		}
-	})
 }
 
 // caller connects a caller.
@@ -142,18 +134,17 @@ func (g *rig) caller() *testkit.Peer {
 // pipeCaller connects a caller in memory.
 func (g *rig) pipeCaller() *testkit.Peer {
 	g.t.Helper()
-	p := g.silentCaller()
+	p := testkit.NewCaller(g.t, g.dialPipe())
 	p.Greet()
 	p.Skip(testkit.WindowUpdate)
 	return p
 }
 
-// silentCaller connects a caller in memory that has said nothing yet.
-func (g *rig) silentCaller() *testkit.Peer {
-	g.t.Helper()
+// dialPipe connects a caller in memory that has said nothing yet.
+func (g *rig) dialPipe() net.Conn {
 	ours, theirs := net.Pipe()
 	g.ServeConn(ours)
-	return testkit.NewCaller(g.t, theirs)
+	return theirs
 }
 
 // worker brings in a ready endpoint, started by cabrank, with a worker behind
@@ -194,18 +185,6 @@ func (g *rig) pipe(e *Endpoint) net.Conn {
 	g.t.Helper()
 	g.Up(e, "none", "") // dials fail at once
 	return g.attach(e)
-}
-
-// attach adds a connection in memory to those of an endpoint and returns its
-// far end.
-func (g *rig) attach(e *Endpoint) net.Conn {
-	ours, theirs := net.Pipe()
-	st := g.shards[0]
-	st.do(func() {
-		uc := st.upstreamOf(e.slots).newConn()
-		uc.link.Attach(ours)
-	})
-	return theirs
 }
 
 // request is the header list of a gRPC call, with fields added at its end.

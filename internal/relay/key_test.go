@@ -3,7 +3,6 @@ package relay
 import (
 	"fmt"
 	"hash/maphash"
-	"maps"
 	"net"
 	"slices"
 	"strings"
@@ -15,13 +14,6 @@ import (
 
 func by(source KeySource, metadata ...string) func(*Options) {
 	return func(o *Options) { o.Keys.By, o.Keys.Metadata = source, strings.Join(metadata, "") }
-}
-
-// keyNames returns the keys that the relay knows, in order.
-func (g *rig) keyNames() (names []string) {
-	g.each(func(st *shardState) { names = slices.AppendSeq(names, maps.Keys(st.keys.byName)) })
-	slices.Sort(names)
-	return names
 }
 
 // Connections from one address are one caller's, whatever their ports and

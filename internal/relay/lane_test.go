@@ -2,7 +2,6 @@ package relay
 
 import (
 	"testing"
-	"testing/synctest"
 
 	"github.com/cabrank/cabrank/internal/rank"
 )
@@ -37,31 +36,4 @@ func TestLanes(t *testing.T) {
 			t.Errorf("%s: lane %d, want %d", c.path, got, c.want)
 		}
 	}
-}
-
-// A slot that a lane has reserved serves its calls while all others wait.
-func TestLaneHasItsSlot(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g := newPipeRig(t, by(ByMetadata, "x-user"), func(o *Options) {
-			o.Lanes = []Lane{{LaneOptions: rank.LaneOptions{Name: "admin", Reserve: 1}, Methods: []string{"/test.Admin/*"}, Keys: []string{"root"}}}
-		})
-		_, worker := g.pipeWorker("w1", 2)
-		caller := g.pipeCaller()
-		caller.WriteHeaders(1, end, request(hello)...)
-		worker.WantHeaders(1, end)
-		caller.WriteHeaders(3, end, request(hello)...)
-		g.wantWaiting(1)
-		for i, list := range [][]string{request("/test.Admin/Users"), request(hello, "x-user", "root")} {
-			down, up := uint32(5+2*i), uint32(3+2*i)
-			caller.WriteHeaders(down, end, list...)
-			worker.WantHeaders(up, end)
-			reply(worker, up)
-			wantReply(caller, down)
-		}
-		reply(worker, 1)
-		wantReply(caller, 1)
-		worker.WantHeaders(7, end)
-		reply(worker, 7)
-		wantReply(caller, 3)
-	})
 }

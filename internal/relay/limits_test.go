@@ -5,7 +5,6 @@ import (
 	"net"
 	"os"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"golang.org/x/net/http2"
@@ -15,76 +14,6 @@ import (
 
 // disconnectedFor returns how many callers' connections were ended for a reason.
 func (g *rig) disconnectedFor(reason string) uint64 { return g.Stats().Disconnects["caller"][reason] }
-
-// R15: the answer to a PING does not wait for DATA that waits: no more of that
-// is before it than one output buffer holds.
-func TestPingBeforeData(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g := newPipeRig(t)
-		_, worker := g.pipeWorker("w1", 1)
-		caller := testkit.NewCaller(t, g.dialPipe())
-		caller.Greet(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 1 << 30})
-		caller.Skip(testkit.WindowUpdate)
-		caller.WriteWindowUpdate(0, 1<<30)
-		caller.WriteHeaders(1, end, request(hello)...)
-		worker.WantHeaders(1, end)
-		caller.StopReading()
-		worker.WriteHeaders(1, noEnd, responseHead()...)
-		answer := make([]byte, 16<<10)
-		sent := 0
-		for room := true; room; synctest.Wait() { // as much as cabrank takes
-			if room = int64(sent+len(answer)) <= 65536+worker.Credit(1); room {
-				worker.WriteData(1, noEnd, answer)
-				sent += len(answer)
-			}
-		}
-		caller.WritePing([8]byte{1})
-		synctest.Wait()
-		caller.ReadAgain()
-		caller.WantFields(1, noEnd, responseHead()...)
-		before := 0
-		for f := caller.WantFrame(); f.Kind != testkit.PingAck; f = caller.WantFrame() {
-			before += len(f.Payload)
-		}
-		if before >= sent || before > outputHigh+2*len(answer) {
-			t.Errorf("%d of %d bytes came before the answer to a PING", before, sent)
-		}
-		caller.WriteRST(1, http2.ErrCodeCancel)
-		caller.Skip(testkit.Data)
-		worker.WantRST(1, http2.ErrCodeCancel)
-	})
-}
-
-// dialPipe connects a caller in memory that has said nothing yet.
-func (g *rig) dialPipe() net.Conn {
-	ours, theirs := net.Pipe()
-	g.ServeConn(ours)
-	return theirs
-}
-
-// The relay does not wait for rejected callers that do not hang up, and sends GOAWAY to a
-// bounded number of them only.
-func TestConnectionLimitStubborn(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g := newPipeRig(t, func(o *Options) { o.Limits.Connections = 1 })
-		g.pipeCaller()
-		var ends []net.Conn
-		for range maxRejecting + 10 {
-			ends = append(ends, g.dialPipe())
-		}
-		synctest.Wait()
-		if n := g.rejecting.Load(); n != maxRejecting {
-			t.Errorf("%d are being told, want %d", n, maxRejecting)
-		}
-		pass(rejectTime + time.Millisecond)
-		if n := g.rejecting.Load(); n != 0 {
-			t.Errorf("%d are still being told", n)
-		}
-		for _, end := range ends {
-			_ = end.Close()
-		}
-	})
-}
 
 // A connection with a descriptor that is kept for others is closed at once and
 // counted, though there could be more connections: nobody is told, which would

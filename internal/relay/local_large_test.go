@@ -3,28 +3,15 @@ package relay
 import (
 	"bytes"
 	"io"
-	"net"
 	"net/http"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
-// echoWorker brings in a ready endpoint that answers each call with what it sends,
-// as it comes.
-func (g *rig) echoWorker(name string, slots int) {
-	g.t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		g.t.Fatal(err)
-	}
-	server := &http.Server{Handler: http.HandlerFunc(echo), Protocols: new(http.Protocols), ReadHeaderTimeout: soon}
-	server.Protocols.SetUnencryptedHTTP2(true)
-	go func() { _ = server.Serve(ln) }() // ended by Close
-	g.t.Cleanup(func() { _ = server.Close() })
-	g.Up(g.AddEndpoint(name, slots, true), "tcp", ln.Addr().String())
-}
-
+// echo answers a call with what it sends, as it comes.
 func echo(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/grpc")
 	w.Header().Set("Trailer", "Grpc-Status")
@@ -78,7 +65,10 @@ func pattern(n int) []byte {
 // 10 MiB each way at once, while others of the same shard are served.
 func TestLocalLargeCall(t *testing.T) {
 	g := newRig(t)
-	g.echoWorker("w1", 4)
+	shop := &shop{ln: testkit.Listen(t), served: make(chan error, 1)}
+	shop.open(echo)
+	t.Cleanup(shop.close)
+	shop.serves(g, "w1", 4)
 	large, small := g.local(Caller{Address: "192.0.2.1"}), g.local(Caller{Address: "192.0.2.2"})
 	send := pattern(10 << 20)
 	var over atomic.Bool

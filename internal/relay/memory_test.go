@@ -47,20 +47,8 @@ func newMemory(t testing.TB, g *rig, local bool, slots int) *memory {
 func newMemoryOn(t testing.TB, g *rig, st *shardState, e *Endpoint) *memory {
 	t.Helper()
 	m := &memory{t: t, g: g, st: st, next: 1}
-	st.do(func() {
-		cc := &callerConn{st: st, callerID: st.newCallerID(Caller{Address: "192.0.2.1"})}
-		cc.timer.Owner = cc
-		g.connections.Add(1)
-		cc.link = st.NewLink(&st.conf.down, callerSide{st}, cc)
-		cc.link.Conn.Owner = cc
-		st.callers[cc] = struct{}{}
-		u := st.upstreamOf(e.slots)
-		uc := &upstreamConn{upstream: u}
-		uc.link = st.NewLink(&st.conf.up, workerSide{st}, uc)
-		uc.link.Conn.Owner = uc
-		u.conns = append(u.conns, uc)
-		m.caller, m.worker = cc.link.Conn, uc.link.Conn
-	})
+	w := worldOf(g).on(st)
+	m.caller, m.worker = w.caller().link.Conn, w.worker(e).link.Conn
 	greeting := frames(t, func(f *http2.Framer) error {
 		_ = f.WriteSettings()
 		return f.WriteWindowUpdate(0, 1<<31-1-65535)

@@ -1,13 +1,11 @@
 package relay
 
 import (
-	"errors"
 	"net"
 	"testing"
 
 	"golang.org/x/net/http2"
 
-	"github.com/cabrank/cabrank/internal/door"
 	"github.com/cabrank/cabrank/internal/testkit"
 )
 
@@ -17,16 +15,10 @@ import (
 func TestReleaseListeners(t *testing.T) {
 	g := newRig(t)
 	_, accept := g.worker("w1", 1)
-	shared, err := net.Listen("tcp", "127.0.0.1:0")
-	testkit.Must(t, err)
-	file, err := shared.(*net.TCPListener).File()
-	testkit.Must(t, err)
-	defer file.Close()
-	successor, err := net.FileListener(file)
-	testkit.Must(t, err)
+	shared := testkit.Listen(t)
+	successor := inherit(t, shared)
 	defer successor.Close()
-	served := make(chan error, 1)
-	go func() { served <- g.Serve(shared) }() // ended by ReleaseListeners
+	stopped := g.serve(shared)
 	caller := g.caller()
 	caller.AnyOrder()
 	askHealth(caller, 1, watchPath, "")
@@ -37,9 +29,7 @@ func TestReleaseListeners(t *testing.T) {
 	worker.WantHeaders(1, end)
 
 	g.ReleaseListeners()
-	if err := <-served; !errors.Is(err, door.ErrClosed) {
-		t.Errorf("Serve: %v", err)
-	}
+	stopped()
 	for range 10 {
 		conn, err := net.Dial("tcp", shared.Addr().String())
 		testkit.Must(t, err)

@@ -17,7 +17,6 @@ import (
 
 	"golang.org/x/net/http2"
 
-	"github.com/cabrank/cabrank/internal/door"
 	"github.com/cabrank/cabrank/internal/h2"
 	"github.com/cabrank/cabrank/internal/testkit"
 )
@@ -45,17 +44,8 @@ func withTLS(t *testing.T) (trust *x509.CertPool, option func(*Options)) {
 func (g *rig) overTLS(t *testing.T) (at string, trust *x509.CertPool) {
 	t.Helper()
 	certificate, trust := keyPair(t)
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	testkit.Must(t, err)
-	secure := tls.NewListener(ln, &tls.Config{Certificates: []tls.Certificate{certificate}, NextProtos: []string{"h2", "http/1.1"}, MinVersion: tls.VersionTLS13})
-	served := make(chan error, 1)
-	go func() { served <- g.Serve(secure) }() // ended by Close
-	t.Cleanup(func() {
-		g.Close()
-		if err := <-served; !errors.Is(err, door.ErrClosed) {
-			t.Errorf("Serve: %v", err)
-		}
-	})
+	ln := testkit.Listen(t)
+	g.serve(tls.NewListener(ln, &tls.Config{Certificates: []tls.Certificate{certificate}, NextProtos: []string{"h2", "http/1.1"}, MinVersion: tls.VersionTLS13}))
 	return ln.Addr().String(), trust
 }
 
@@ -95,7 +85,7 @@ func serveOverTLS(t *testing.T, g *rig, at string, trust *x509.CertPool) {
 	t.Helper()
 	const messages = 20
 	shop := openShop(t, messages)
-	g.Up(g.AddEndpoint("w1", 50, true), "tcp", shop.ln.Addr().String())
+	shop.serves(g, "w1", 50)
 	var calling sync.WaitGroup
 	for range 4 {
 		transport := tlsCaller(t, at, trust, true)
@@ -117,7 +107,7 @@ func serveOverTLS(t *testing.T, g *rig, at string, trust *x509.CertPool) {
 		_, _ = io.Copy(io.Discard, answer.Body)
 		_ = answer.Body.Close()
 	}
-	testkit.Eventually(t, soon, "the last of HTTP/1 to go", func() bool { return g.guests() == 0 })
+	testkit.Eventually(t, soon, "the last of HTTP/1 to go", func() bool { return g.numbers()["guests"] == 0 })
 }
 
 func request1(t *testing.T, method, path string, body io.Reader) *http.Request {
@@ -201,7 +191,7 @@ func TestClearOnAPortWithTLS(t *testing.T) {
 	}
 	both := newRig(t, withHTTP1(t), option, func(o *Options) { o.ClearText = true })
 	shop := openShop(t, 1)
-	both.Up(both.AddEndpoint("w1", 50, true), "tcp", shop.ln.Addr().String())
+	shop.serves(both, "w1", 50)
 	callOverTLS(t, tlsCaller(t, both.addr, trust, true), 1)
 	if said := sayAll(t, both.addr, "GET / HTTP/1.0\r\n\r\n"); !strings.HasPrefix(said, "HTTP/1.0 200") {
 		t.Errorf("%q", said)
@@ -222,7 +212,7 @@ func TestDrainDuringHandshakes(t *testing.T) {
 	if _, err := conn.Write([]byte{0x16, 3, 1}); err != nil {
 		t.Fatal(err)
 	}
-	testkit.Eventually(t, soon, "the handshake to begin", func() bool { return g.guests() == 1 })
+	testkit.Eventually(t, soon, "the handshake to begin", func() bool { return g.numbers()["guests"] == 1 })
 	secure, err := tls.Dial("tcp", g.addr, &tls.Config{RootCAs: trust, ServerName: tlsName, NextProtos: []string{"h2"}, MinVersion: tls.VersionTLS13})
 	testkit.Must(t, err)
 	defer secure.Close()
@@ -255,7 +245,7 @@ func TestCertificatesOfCallers(t *testing.T) {
 		}
 	})
 	shop := openShop(t, 1)
-	g.Up(g.AddEndpoint("w1", 50, true), "tcp", shop.ln.Addr().String())
+	shop.serves(g, "w1", 50)
 	for name, shown := range map[string][]tls.Certificate{"alice.test": {alice}, "": nil} {
 		transport := tlsCaller(t, g.addr, trust, true)
 		transport.TLSClientConfig.Certificates = shown

@@ -22,7 +22,7 @@ func TestTurningAwayIsSuspect(t *testing.T) {
 	}
 	want := func(what string, failures int, suspect bool) {
 		t.Helper()
-		if b := g.dials(); b.failures != failures || g.Activity(e).TurnsAway != suspect {
+		if b := g.shards[0].upstreams[0].dials; b.failures != failures || g.Activity(e).TurnsAway != suspect {
 			t.Errorf("%s: %d failures, suspect %v; want %d, %v", what, b.failures, !suspect, failures, suspect)
 		}
 	}

@@ -52,11 +52,6 @@ func (c *http1Caller) wantEnd() {
 	}
 }
 
-func (g *rig) guests() (n int) {
-	g.each(func(st *shardState) { n += len(st.guests) })
-	return n
-}
-
 // serveHTTP1 serves callers over HTTP/1 as cmd/cabrank does. /slow is answered at "release",
 // whoever asks for /taken has its connection taken over until then, and /call makes a call and
 // tells its status.

@@ -1,11 +1,14 @@
 package relay
 
 import (
+	"io"
 	"maps"
 	"math"
+	"net"
 	"regexp"
 	"slices"
 	"strings"
+	"testing/synctest"
 
 	"golang.org/x/net/http2"
 
@@ -160,7 +163,17 @@ func (w *wire) want(p *testkit.Peer, name string, id uint32, verb string, args [
 			}
 		},
 		"ping": func() { w.pings[name] = append(w.pings[name], p.WantPing()) },
-		"pong": func() { p.WantPingAck([8]byte{1}) },
+		"pong": func() { // [BYTES]: behind so many of DATA at most
+			if len(args) == 0 {
+				p.WantPingAck([8]byte{1})
+				return
+			}
+			before := int64(0)
+			for f := p.WantFrame(); f.Kind != testkit.PingAck; f = p.WantFrame() {
+				before += int64(len(f.Payload))
+			}
+			w.within("bytes before it", before, "0.."+args[0])
+		},
 		"settings": func() {
 			got := p.WantSettings()
 			for _, s := range w.settings(args) {
@@ -250,23 +263,55 @@ func (w *wire) does(name, verb string, args []string) {
 				p.Skip(named(w, w.unquote(a), testkit.Closed))
 			}
 		},
-		"sends": func() { // DATA, that pours knows of
-			w.sent[name+args[0]] += int64(len(w.bytes(args[1])))
-			p.WriteData(uint32(w.number(args[0])), noEnd, w.bytes(args[1]))
-		},
-		"pours": func() { w.pours(p, name+args[0], uint32(w.number(args[0])), args[1]) },
+		"pours": func() { w.pours(p, args) },
 	})
 }
 
-// pours sends DATA as far as there is credit, up to so many bytes in all; all is as it comes.
-func (w *wire) pours(p *testkit.Peer, at string, id uint32, upTo string) {
-	most := int64(math.MaxInt64)
-	if upTo != "all" {
-		most = w.number(upTo)
+// pours sends DATA as far as there is credit, up to so many bytes in all; all is as it comes. They
+// are zeros, or count.
+func (w *wire) pours(p *testkit.Peer, args []string) {
+	id, most := uint32(w.number(args[0])), int64(math.MaxInt64)
+	if args[1] != "all" {
+		most = w.number(args[1])
 	}
-	if w.sent[at] = pourUpTo(p, id, w.sent[at], most); upTo != "all" && w.sent[at] != most {
-		w.Errorf("stands still after %d bytes", w.sent[at])
+	for room := int64(1); room > 0; {
+		synctest.Wait()
+		at := p.Sent(id)
+		if room = min(p.Window(id), 16<<10, most-at); room > 0 {
+			data := make([]byte, room)
+			if len(args) > 2 {
+				data = counted(int(at), int(room))
+			}
+			p.WriteData(id, noEnd, data)
+		}
 	}
+	if args[1] != "all" && p.Sent(id) != most {
+		w.Errorf("stands still after %d bytes", p.Sent(id))
+	}
+}
+
+// counted are so many of the bytes 0 to 250, again and again, from one place on: no two windows of
+// them are alike.
+func counted(from, n int) []byte {
+	p := make([]byte, n)
+	for i := range p {
+		p[i] = byte((from + i) % 251)
+	}
+	return p
+}
+
+// encoded is a frame of a worker as bytes.
+func (w *wire) encoded(name string, words []string) []byte {
+	ours, theirs := net.Pipe()
+	read := make(chan []byte)
+	go func() { // ends with the pipe
+		all, _ := io.ReadAll(ours)
+		read <- all
+	}()
+	p := testkit.NewCaller(w, theirs)
+	w.write(p, name, uint32(w.number(words[0])), words[1], words[2:])
+	p.Close()
+	return <-read
 }
 
 // pick does what a verb stands for.
@@ -285,7 +330,7 @@ func (w *wire) last(args []string) testkit.EndStream {
 var wireBytes = regexp.MustCompile(`^(hi|twenty|zeros|count|serving|notserving|unknown|hello|"(?:[^"\\]|\\.)*")(?:\*([^\[]+))?(?:\[([^:]*):([^\]]*)\])?$`)
 
 // bytes reads a text in quotes, hi (a message of one byte), twenty (one of 20 with its prefix), zeros or
-// count (the bytes 0, 1, 2…), so many times, and what of that: count*100[50:].
+// count (the bytes 0 to 250, again and again), so many times, and what of that: count*100[50:].
 func (w *wire) bytes(word string) (b []byte) {
 	m := wireBytes.FindStringSubmatch(word)
 	if m == nil {
@@ -295,7 +340,10 @@ func (w *wire) bytes(word string) (b []byte) {
 	if m[2] != "" {
 		times = int(w.number(m[2]))
 	}
-	for i := range times {
+	if m[1] == "count" {
+		b, times = counted(0, times), 0
+	}
+	for range times {
 		switch m[1] {
 		case "hi":
 			b = append(b, hi()...)
@@ -307,8 +355,6 @@ func (w *wire) bytes(word string) (b []byte) {
 			b = append(b, block(request(hello)...)...)
 		case "zeros":
 			b = append(b, 0)
-		case "count":
-			b = append(b, byte(i))
 		default:
 			b = append(b, w.unquote(m[1])...)
 		}

@@ -6,6 +6,7 @@ import (
 	"math"
 	"net"
 	"net/netip"
+	"path"
 	"reflect"
 	"slices"
 	"strconv"
@@ -40,6 +41,10 @@ func (w *wire) line(words []string) {
 		w.change = append(w.change, func(o *Options) {
 			o.Methods, o.RetryBudget = append(o.Methods, rule), RetryBudget{PerSecond: 1000}
 		})
+	case verb == "lane": // NAME Field=value of Lane
+		lane := Lane{LaneOptions: rank.LaneOptions{Name: args[0]}}
+		w.set(reflect.ValueOf(&lane).Elem(), args[1:])
+		w.change = append(w.change, func(o *Options) { o.Lanes = append(o.Lanes, lane) })
 	case verb == "auth": // PATHS [TIME]: tokens allow what begins so, for so long
 		w.auth = &tokens{may: args[0], ends: w.duration(append(args, "0")[1])}
 		w.change = append(w.change, withTokens(w.auth))
@@ -64,6 +69,9 @@ func (w *wire) line(words []string) {
 		if verbs[verb] == nil {
 			synctest.Wait()
 			maps.Copy(verbs, w.checks(args))
+			for what, n := range w.rig().numbers() { // least..most, or exactly that
+				verbs[what] = func() { w.within(what, n, args[0]) }
+			}
 		}
 		w.pick(verb, verbs)
 	}
@@ -221,8 +229,9 @@ func (w *wire) acts(args []string) map[string]func() {
 			}
 			w.auth.stop = make(chan struct{})
 		},
-		"shed": func() { // a call that has been to the rank
-			g.shards[0].do(func() { g.shards[0].someWaiting().fail(endedBuffer, g.shards[0].Now()) })
+		"shed": g.shedOne, // a call that has been to the rank
+		"late": func() { // TIME WORKER STREAM frame: a turn begins, and so much later reads what was sent
+			w.rig().readLate(w.endpoint(args[1]), w.duration(args[0]), w.encoded(args[1], args[2:]))
 		},
 		"hurry": func() { close(w.hurry) },
 		"taken": func() { g.budget.Add(w.number(args[0])) }, // bytes of the budget, by nobody
@@ -244,19 +253,7 @@ func (w *wire) checks(args []string) map[string]func() {
 		"took":     func() { w.took(args[0]) }, // since clock, or the beginning
 		"waiting":  func() { g.wantWaiting(int(number())) },
 		"inflight": func() { g.wantInFlight(int(number())) },
-		"running":  func() { w.same("calls", int64(g.running()), number()) },
 		"serving":  func() { w.texts([]string{fmt.Sprint(g.Serving())}, args) },
-		"timers": func() { // of callers' connections, and of the stall watch
-			n := 0
-			g.each(func(st *shardState) {
-				for cc := range st.callers {
-					n += map[bool]int{true: 1}[cc.timer.Set()]
-				}
-				n += map[bool]int{true: 1}[st.stalls.timer.Set()]
-			})
-			w.same("timers", int64(n), number())
-		},
-		"asides": func() { w.same("places aside", int64(g.reflections.Load()), number()) },
 		"methods": func() {
 			var names []string
 			for _, m := range stats.Methods {
@@ -265,8 +262,6 @@ func (w *wire) checks(args []string) map[string]func() {
 			w.texts(slices.Sorted(slices.Values(names)), args)
 		},
 		"keys":           func() { w.texts(g.keyNames(), args) },
-		"used":           func() { w.within("bytes", g.budget.Used(), args[0]) }, // at most, or least..most
-		"held":           func() { g.wantHeld(int(number())) },                   // bytes that wait for callers, beside HEADERS
 		"counted":        func() { w.counters(stats.Refusals, args, false) },
 		"doors":          func() { w.counters(callsOf(stats.Doors), args, true) },
 		"partings":       func() { w.counters(stats.Disconnects["caller"], args, true) },
@@ -285,22 +280,19 @@ func (w *wire) checks(args []string) map[string]func() {
 				w.Errorf("it is there")
 			}
 		},
-		"callers":     func() { w.same("connections", int64(g.callersHere()), number()) }, // those in this process, too
-		"guests":      func() { w.same("guests", int64(g.guests()), number()) },
 		"nomorecalls": w.wantNoMoreCalls, // of guests
-		"connections": func() { w.same("connections", g.connections.Load(), number()) },
 		"asked":       func() { w.auth.wantAsked(w, int(number())) },
-		"absorbed":    func() { g.wantAbsorbed(number()) },
-		"dials":       func() { w.same("failed dials", int64(g.dials().failures), number()) }, // of the first endpoint
 		"tells":       func() { w.same("calls", int64(len(w.told)), number()) },
 		"told":        func() { w.fields(reflect.ValueOf(w.told[number()]), args[1:]) },                  // N Field=value of Access
 		"logged":      func() { w.same("lines", int64(w.log.count(w.unquoted(args[1:])...)), number()) }, // with each of these texts
 		"longcalls":   func() { w.same("long calls", int64(g.Rank().LongCalls), number()) },
-		"sent": func() { // PEER STREAM or all, least..most: what it has poured
-			n := w.sent[args[0]+args[1]]
-			for of, sent := range w.sent {
-				if args[1] == "all" && strings.HasPrefix(of, args[0]) {
-					n += sent
+		"sent": func() { // PEERS STREAM or all, least..most bytes of DATA
+			n := int64(0)
+			for name, p := range w.peers {
+				if ok, _ := path.Match(args[0], name); ok && args[1] == "all" {
+					n += p.Sent(0)
+				} else if ok {
+					n += p.Sent(uint32(w.number(args[1])))
 				}
 			}
 			w.within("bytes", n, args[2])
@@ -364,11 +356,11 @@ func (w *wire) same(what string, got, want int64) {
 	}
 }
 
-// within compares with least..most, or with most alone.
+// within compares with least..most, or with one number.
 func (w *wire) within(what string, got int64, want string) {
 	least, most, span := strings.Cut(want, "..")
 	if !span {
-		least, most = "0", least
+		most = least
 	}
 	if got < w.number(least) || got > w.number(most) {
 		w.Errorf("%s: got %d", what, got)
@@ -391,11 +383,7 @@ func (w *wire) counters(got map[string]uint64, want []string, all bool) {
 		if _, ok := got[name]; !ok {
 			w.Fatalf("there is no %s: %v", name, got)
 		}
-		if strings.Contains(n, "..") {
-			w.within(name, int64(got[name]), n)
-		} else {
-			w.same(name, int64(got[name]), w.number(n))
-		}
+		w.within(name, int64(got[name]), n)
 		delete(left, name)
 	}
 	for name, n := range left {
@@ -447,6 +435,8 @@ func (w *wire) set(of reflect.Value, words []string) {
 			for prefix := range strings.SplitSeq(value, ",") {
 				*f = append(*f, netip.MustParsePrefix(prefix))
 			}
+		case *[]string:
+			*f = strings.Split(value, ",")
 		case *[]grpcwire.Code:
 			for code := range strings.SplitSeq(value, ",") {
 				*f = append(*f, grpcwire.Code(w.number(code)))
@@ -483,13 +473,6 @@ func callsOf(doors map[string]map[string]uint64) map[string]uint64 {
 		}
 	}
 	return all
-}
-
-// callersHere returns how many connections the first shard has of callers.
-func (g *rig) callersHere() (n int) {
-	st := g.shards[0]
-	st.do(func() { n = len(st.callers) })
-	return n
 }
 
 // serve has a servant answer all that has come, as a worker does that has nothing to fear.

@@ -14,7 +14,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/cabrank/cabrank/internal/h2"
 	"github.com/cabrank/cabrank/internal/testkit"
 )
 
@@ -176,7 +175,6 @@ type wire struct {
 	servant   *goodWorker
 	release   chan struct{} // a handler waits for it
 	auth      *tokens
-	sent      map[string]int64     // bytes that pours has sent, by peer and stream
 	pings     map[string][][8]byte // that wait for an answer
 	began     time.Time            // by "clock"
 	hurry     chan struct{}        // ends the wait of a drain
@@ -197,7 +195,7 @@ func newWire(t *testing.T) *wire {
 	return &wire{
 		TB: t, vars: map[string]string{}, peers: map[string]*testkit.Peer{}, conns: map[string]net.Conn{},
 		endpoints: map[string]*Endpoint{}, locals: map[string]*wireLocal{}, http1s: map[string]*http1Caller{},
-		release: make(chan struct{}), sent: map[string]int64{}, pings: map[string][][8]byte{}, began: time.Now(),
+		release: make(chan struct{}), pings: map[string][][8]byte{}, began: time.Now(),
 	}
 }
 
@@ -338,14 +336,3 @@ func (w *wire) number(text string) int64 {
 }
 
 func (w *wire) duration(text string) time.Duration { return time.Duration(w.number(text)) }
-
-func wireConstants() map[string]int64 {
-	return map[string]int64{
-		"max": lastID, "connWindow": connWindow, "enoughAnswers": enoughAnswers, "maxResets": maxResets, "maxComplaints": maxComplaints,
-		"gatherFor": int64(gatherFor), "holdBriefly": int64(holdBriefly), "quietAfter": int64(quietAfter), "enoughRuns": enoughRuns, "maxMethods": maxMethods, "maxUnproven": maxUnproven, "maxChecksOf": maxChecksOf,
-		"maxKeepAlive": int64(maxKeepAlive), "maxAdded": int64(maxAdded), "largeLists": int64(h2.CallerAllowances()[h2.LargeList].Burst), "gatherLonger": int64(gatherLonger), "holdFor": int64(holdFor), "firstBackOff": int64(firstBackOff),
-		"messageTime": int64(messageTime), "trailersTime": int64(trailersTime), "unheardFor": int64(maxDetached), "dialTimeout": int64(dialTimeout), "localIdle": int64(localIdle),
-		"absentAfter": int64(absentAfter), "keepAliveAnswer": int64(keepAliveAnswer), "finalGoAway": int64(finalGoAway),
-		"stallEvery": int64(stallEvery), "minKeyIdle": int64(minKeyIdle), "ownPatience": int64(ownIdleTime), "maxPassTime": int64(maxPassTime), "outputHigh": outputHigh, "waitingSize": waitingSize,
-	}
-}

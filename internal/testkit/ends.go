@@ -10,7 +10,7 @@ import (
 // the test.
 func TCPPair(t testing.TB) (dialed, accepted net.Conn) {
 	t.Helper()
-	l := listen(t)
+	l := Listen(t)
 	dialed, err := net.Dial("tcp", l.Addr().String())
 	if err != nil {
 		t.Fatalf("dial: %v", err)
@@ -37,7 +37,7 @@ func DialCaller(t testing.TB, addr string) *Peer {
 // connection, at most 30 s, and makes a worker of it.
 func ListenWorker(t testing.TB) (addr string, accept func() *Peer) {
 	t.Helper()
-	l := listen(t)
+	l := Listen(t)
 	conns := make(chan net.Conn)
 	closed := make(chan struct{})
 	go func() { // ends when the listener is closed by the cleanup below
@@ -61,7 +61,8 @@ func ListenWorker(t testing.TB) (addr string, accept func() *Peer) {
 	}
 }
 
-func listen(t testing.TB) net.Listener {
+// Listen listens on a loopback port until the end of the test.
+func Listen(t testing.TB) net.Listener {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

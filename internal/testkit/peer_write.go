@@ -175,7 +175,7 @@ func (p *Peer) WriteBody(stream uint32, end EndStream, data []byte) {
 		n := 0
 		if len(data) > 0 {
 			Eventually(p.t, patience, fmt.Sprintf("%s: credit for stream %d", p.role, stream), func() bool {
-				n = int(min(int64(len(data)), maxFrame, p.window(stream)))
+				n = int(min(int64(len(data)), maxFrame, p.Window(stream)))
 				return n > 0
 			})
 		}
@@ -184,9 +184,13 @@ func (p *Peer) WriteBody(stream uint32, end EndStream, data []byte) {
 	}
 }
 
-// window is what may still be sent on a stream: the smaller of its own window
+// Sent returns how many bytes of DATA were sent on a stream (0: the connection),
+// padding included.
+func (p *Peer) Sent(stream uint32) int64 { return p.sent[stream] }
+
+// Window is what may still be sent on a stream: the smaller of its own window
 // and the connection's (RFC 9113, 6.9.1).
-func (p *Peer) window(stream uint32) int64 {
+func (p *Peer) Window(stream uint32) int64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	own := p.initial + p.credit[stream] - p.sent[stream]

@@ -23,11 +23,8 @@ type shop struct {
 // openShop starts a worker that answers with so many messages, one a millisecond.
 func openShop(t *testing.T, messages int) *shop {
 	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	testkit.Must(t, err)
-	s := &shop{ln: ln, served: make(chan error, 1)}
-	s.server.Protocols = overHTTP2()
-	s.server.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	s := &shop{ln: testkit.Listen(t), served: make(chan error, 1)}
+	s.open(func(w http.ResponseWriter, r *http.Request) {
 		s.head.Store(&r.Header)
 		_, _ = io.Copy(io.Discard, r.Body)
 		w.Header().Set("Content-Type", "application/grpc")
@@ -38,9 +35,18 @@ func openShop(t *testing.T, messages int) *shop {
 		}
 		w.Header().Set(http.TrailerPrefix+"Grpc-Status", "0")
 	})
-	go func() { s.served <- s.server.Serve(ln) }() // ended by close
 	t.Cleanup(s.close)
 	return s
+}
+
+func (s *shop) open(answer http.HandlerFunc) {
+	s.server.Protocols, s.server.Handler = overHTTP2(), answer
+	go func() { s.served <- s.server.Serve(s.ln) }() // ended by close
+}
+
+// serves has the shop be a ready endpoint of the relay.
+func (s *shop) serves(g *rig, name string, slots int) {
+	g.Up(g.AddEndpoint(name, slots, true), "tcp", s.ln.Addr().String())
 }
 
 // close ends the worker at once, as KILL would.
