@@ -7,95 +7,53 @@ import (
 	"golang.org/x/net/http2"
 )
 
-// connErrors is one row for each place that ends a connection, with the section
-// of RFC 9113 that demands it (RFC 7541 for header blocks).
-var connErrors = []struct {
-	section string
-	server  bool
-	before  *wireBytes // accepted
-	bad     *wireBytes
-	want    string
-}{
-	{"4.2", true, nil, wire().raw([]byte{0, 0x40, 1, byte(frameData), 0, 0, 0, 0, 1}), "FRAME_SIZE_ERROR: frame_too_large"},
-	{"4.3", true, wire().frame(frameHeaders, 0, 1, "\x82"), wire().ping(false, "12345678"), "PROTOCOL_ERROR: header_block_interrupted"},
-	{"4.3", true, wire().frame(frameHeaders, 0, 1, "\x82"), wire().frame(frameContinuation, flagEndHeaders, 3, "\x84"), "PROTOCOL_ERROR: header_block_interrupted"},
-	{"4.3", true, wire().frame(frameHeaders, 0, 1, "\x82"), wire().frame(0x42, 0, 1, ""), "PROTOCOL_ERROR: header_block_interrupted"},
-	{"5.1", true, nil, wire().data(1, false, "x"), "PROTOCOL_ERROR: data_idle_stream"},
-	{"5.1", false, nil, wire().data(1, false, "x"), "PROTOCOL_ERROR: data_idle_stream"},
-	{"5.1", true, nil, wire().rst(1, Cancel), "PROTOCOL_ERROR: rst_idle_stream"},
-	{"5.1", true, nil, wire().rst(2, Cancel), "PROTOCOL_ERROR: rst_idle_stream"},
-	{"5.1", false, nil, wire().rst(1, Cancel), "PROTOCOL_ERROR: rst_idle_stream"},
-	{"5.1", true, nil, wire().window(1, 5), "PROTOCOL_ERROR: window_update_idle_stream"},
-	{"5.1", false, nil, wire().answer(1, true), "PROTOCOL_ERROR: headers_idle_stream"},
-	{"5.1", true, wire().request(1, false).rst(1, Cancel), wire().headers(1, true, "a", "b"), "STREAM_CLOSED: headers_closed_stream"},
-	{"5.1.1", true, nil, wire().request(2, true), "PROTOCOL_ERROR: headers_even_stream"},
-	{"5.1.1", false, nil, wire().request(2, true), "PROTOCOL_ERROR: headers_idle_stream"},
-	{"5.1.1", true, wire().request(5, true), wire().request(3, true), "STREAM_CLOSED: headers_closed_stream"},
-	{"6.1", true, nil, wire().data(0, false, "x"), "PROTOCOL_ERROR: data_stream_0"},
-	{"6.1", true, wire().request(1, false), wire().frame(frameData, flagPadded, 1, ""), "FRAME_SIZE_ERROR: data_no_pad_length"},
-	{"6.1", true, wire().request(1, false), wire().frame(frameData, flagPadded, 1, "\x03ab"), "PROTOCOL_ERROR: data_padding"},
-	{"6.2", true, nil, wire().request(0, true), "PROTOCOL_ERROR: headers_stream_0"},
-	{"6.2", true, nil, wire().frame(frameHeaders, flagPadded|flagEndHeaders, 1, ""), "FRAME_SIZE_ERROR: headers_no_pad_length"},
-	{"6.2", true, nil, wire().frame(frameHeaders, flagPadded|flagEndHeaders, 1, "\x02\x82"), "PROTOCOL_ERROR: headers_padding"},
-	{"6.2", true, nil, wire().frame(frameHeaders, flagPriority|flagEndHeaders, 1, "\x82"), "FRAME_SIZE_ERROR: headers_no_priority"},
-	{"6.3", true, nil, wire().frame(framePriority, 0, 0, "12345"), "PROTOCOL_ERROR: priority_stream_0"},
-	{"6.3", true, nil, wire().frame(framePriority, 0, 1, "1234"), "FRAME_SIZE_ERROR: priority_size"},
-	{"6.4", true, wire().request(1, false), wire().frame(frameRSTStream, 0, 1, "123"), "FRAME_SIZE_ERROR: rst_size"},
-	{"6.4", true, nil, wire().rst(0, Cancel), "PROTOCOL_ERROR: rst_idle_stream"},
-	{"6.5", true, nil, wire().frame(frameSettings, 0, 1, ""), "PROTOCOL_ERROR: settings_stream"},
-	{"6.5", true, nil, wire().frame(frameSettings, flagAck, 0, "123456"), "FRAME_SIZE_ERROR: settings_ack_size"},
-	{"6.5", true, nil, wire().frame(frameSettings, 0, 0, "12345"), "FRAME_SIZE_ERROR: settings_size"},
-	{"6.5.2", true, nil, wire().settings(http2.Setting{ID: http2.SettingEnablePush, Val: 2}), "PROTOCOL_ERROR: setting_enable_push"},
-	{"6.5.2", false, nil, wire().settings(http2.Setting{ID: http2.SettingEnablePush, Val: 1}), "PROTOCOL_ERROR: setting_enable_push"},
-	{"6.5.2", true, nil, wire().settings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 1 << 31}), "FLOW_CONTROL_ERROR: setting_initial_window"},
-	{"6.5.2", true, nil, wire().settings(http2.Setting{ID: http2.SettingMaxFrameSize, Val: 16383}), "PROTOCOL_ERROR: setting_max_frame_size"},
-	{"6.5.2", true, nil, wire().settings(http2.Setting{ID: http2.SettingMaxFrameSize, Val: 1 << 24}), "PROTOCOL_ERROR: setting_max_frame_size"},
-	{"6.6", true, nil, wire().frame(framePushPromise, 0, 1, "1234"), "PROTOCOL_ERROR: push_promise"},
-	{"6.6", false, nil, wire().frame(framePushPromise, 0, 1, "1234"), "PROTOCOL_ERROR: push_promise"},
-	{"6.7", true, nil, wire().frame(framePing, 0, 1, "12345678"), "PROTOCOL_ERROR: ping_stream"},
-	{"6.7", true, nil, wire().frame(framePing, 0, 0, "1234567"), "FRAME_SIZE_ERROR: ping_size"},
-	{"6.8", true, nil, wire().frame(frameGoAway, 0, 1, "12345678"), "PROTOCOL_ERROR: goaway_stream"},
-	{"6.8", true, nil, wire().frame(frameGoAway, 0, 0, "1234567"), "FRAME_SIZE_ERROR: goaway_size"},
-	{"6.9", true, nil, wire().frame(frameWindowUpdate, 0, 0, "123"), "FRAME_SIZE_ERROR: window_update_size"},
-	{"6.9", true, nil, wire().window(0, 0), "PROTOCOL_ERROR: window_update_zero"},
-	{"6.9.1", true, nil, wire().window(0, 1<<31-1), "FLOW_CONTROL_ERROR: connection_window_overflow"},
-	{"6.9.2", true, wire().request(1, false).window(1, 1<<31-1-65535), wire().settings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 65536}), "FLOW_CONTROL_ERROR: setting_window_overflow"},
-	{"6.10", true, nil, wire().frame(frameContinuation, flagEndHeaders, 1, ""), "PROTOCOL_ERROR: continuation_without_headers"},
-	{"10.5", true, wire().frame(frameHeaders, 0, 1, "\x82"), wire().frame(frameContinuation, 0, 1, ""), "ENHANCE_YOUR_CALM: continuation_flood"},
-	{"RFC 7541 6.1", true, nil, wire().frame(frameHeaders, flagEndHeaders, 1, "\x80"), "COMPRESSION_ERROR: hpack_bad_index"},
-	{"RFC 7541 6.1", false, nil, wire().frame(frameHeaders, flagEndHeaders, 1, "\xff"), "COMPRESSION_ERROR: hpack_truncated"},
+// connErrors are bytes that end a connection, each with its section of RFC 9113 (RFC 7541 for
+// header blocks). Those that a ruling of the neighboring files has are not repeated.
+var connErrors = []ruling{
+	{"4.2 when its header is read", serverIdle, wire().raw([]byte{0, 0x40, 1, byte(frameData), 0, 0, 0, 0, 1}), "FRAME_SIZE_ERROR: frame_too_large"},
+	{"4.3 PING", serverIdle, wire().frame(frameHeaders, 0, 1, "\x82").ping(false, "12345678"), "PROTOCOL_ERROR: header_block_interrupted"},
+	{"4.3 another stream", serverIdle, wire().frame(frameHeaders, 0, 1, "\x82").frame(frameContinuation, flagEndHeaders, 3, "\x84"), "PROTOCOL_ERROR: header_block_interrupted"},
+	{"5.1 DATA", serverIdle, wire().data(1, false, "x"), "PROTOCOL_ERROR: data_idle_stream"},
+	{"5.1 DATA of a worker", clientIdle, wire().data(1, false, "x"), "PROTOCOL_ERROR: data_idle_stream"},
+	{"5.1 RST_STREAM", serverIdle, wire().rst(1, Cancel), "PROTOCOL_ERROR: rst_idle_stream"},
+	{"5.1 RST_STREAM of an even stream", serverIdle, wire().rst(2, Cancel), "PROTOCOL_ERROR: rst_idle_stream"},
+	{"5.1 RST_STREAM of a worker", clientIdle, wire().rst(1, Cancel), "PROTOCOL_ERROR: rst_idle_stream"},
+	{"5.1 WINDOW_UPDATE", serverIdle, wire().window(1, 5), "PROTOCOL_ERROR: window_update_idle_stream"},
+	{"5.1 an answer", clientIdle, wire().answer(1, true), "PROTOCOL_ERROR: headers_idle_stream"},
+	{"5.1 HEADERS behind a reset", serverPeerReset, wire().headers(1, true, "a", "b"), "STREAM_CLOSED: headers_closed_stream"},
+	{"5.1.1 an even stream", serverIdle, wire().request(2, true), "PROTOCOL_ERROR: headers_even_stream"},
+	{"5.1.1 a lower stream", serverIdle, wire().request(5, true).request(3, true), "STREAM_CLOSED: headers_closed_stream"},
+	{"6.1 stream 0", serverIdle, wire().data(0, false, "x"), "PROTOCOL_ERROR: data_stream_0"},
+	{"6.2 stream 0", serverIdle, wire().request(0, true), "PROTOCOL_ERROR: headers_stream_0"},
+	{"6.2 padding of a request", serverIdle, wire().frame(frameHeaders, flagPadded|flagEndHeaders, 1, "\x02\x82"), "PROTOCOL_ERROR: headers_padding"},
+	{"6.3 stream 0", serverIdle, wire().frame(framePriority, 0, 0, "12345"), "PROTOCOL_ERROR: priority_stream_0"},
+	{"6.5.2 a worker that pushes", clientIdle, wire().settings(setting(http2.SettingEnablePush, 1)), "PROTOCOL_ERROR: setting_enable_push"},
+	{"6.9 3 octets", serverIdle, wire().frame(frameWindowUpdate, 0, 0, "123"), "FRAME_SIZE_ERROR: window_update_size"},
+	{"6.9.2 a window that overflows", serverOpen, wire().window(1, 1<<31-1-65535).settings(windowSize(65536)), "FLOW_CONTROL_ERROR: setting_window_overflow"},
+	{"10.5 empty CONTINUATION", serverIdle, wire().frame(frameHeaders, 0, 1, "\x82").frame(frameContinuation, 0, 1, ""), "ENHANCE_YOUR_CALM: continuation_flood"},
+	{"RFC 7541 6.1 index 0", serverIdle, wire().frame(frameHeaders, flagEndHeaders, 1, "\x80"), "COMPRESSION_ERROR: hpack_bad_index"},
+	{"RFC 7541 6.1 an index without its end", clientIdle, wire().frame(frameHeaders, flagEndHeaders, 1, "\xff"), "COMPRESSION_ERROR: hpack_truncated"},
 }
 
-// Every violation has its code and a token of its own; GOAWAY says both, and
-// nothing is read afterwards.
-func TestConnErrors(t *testing.T) {
-	for _, tt := range connErrors {
-		_, token, _ := strings.Cut(tt.want, ": ")
-		t.Run(tt.section+" "+token, func(t *testing.T) {
-			r := newClient(t)
-			if tt.server {
-				r = newServer(t)
-			}
-			if tt.before != nil {
-				r.feed(tt.before)
-				r.frames()
-			}
-			r.log = nil
-			r.fail(tt.bad, tt.want)
-			out := r.frames()
-			if last := out[len(out)-1]; !strings.HasPrefix(last, "GOAWAY ") || !strings.HasSuffix(last, strings.Replace(tt.want, ":", "", 1)) {
-				t.Errorf("last frame: %s", last)
-			}
-			r.feed(wire().request(101, true).ping(false, "87654321"))
-			r.wantFrames()
-			r.wantLog()
-			if r.conn.CanOpen() || !r.conn.Retired() {
-				t.Error("streams may still be opened")
-			}
-			r.conn.GoAway(1, NoError, "")
-			r.conn.Ping([8]byte{})
-			r.wantFrames()
-		})
+// Every violation has its code and a token of its own.
+func TestConnErrors(t *testing.T) { rule(t, connErrors) }
+
+// wantFailed says that GOAWAY has the code and the token, and that nothing is read, written or
+// opened afterwards.
+func (r *rig) wantFailed(why string) {
+	r.t.Helper()
+	out := r.frames()
+	if last := out[len(out)-1]; !strings.HasPrefix(last, "GOAWAY ") || !strings.HasSuffix(last, strings.Replace(why, ":", "", 1)) {
+		r.t.Errorf("last frame: %s", last)
+	}
+	r.log = nil
+	r.feed(wire().request(101, true).ping(false, "87654321"))
+	r.conn.GoAway(1, NoError, "")
+	r.conn.Ping([8]byte{})
+	r.wantFrames()
+	r.wantLog()
+	if r.conn.CanOpen() || !r.conn.Retired() {
+		r.t.Error("streams may still be opened")
 	}
 }
 

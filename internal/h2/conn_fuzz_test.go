@@ -142,14 +142,10 @@ func FuzzConn(f *testing.F) {
 	f.Add(wire().settings().answer(1, false).data(1, true, "hello").goAway(1, NoError).b.Bytes(), uint8(3))
 	for _, tt := range connErrors {
 		w := wire()
-		if tt.server {
+		if tt.state.server {
 			w.preface()
 		}
-		w.settings()
-		if tt.before != nil {
-			w.raw(tt.before.b.Bytes())
-		}
-		f.Add(w.raw(tt.bad.b.Bytes()).b.Bytes(), uint8(11))
+		f.Add(w.settings().raw(tt.in.b.Bytes()).b.Bytes(), uint8(11))
 	}
 	f.Fuzz(func(t *testing.T, in []byte, size uint8) {
 		for _, server := range []bool{true, false} {

@@ -92,8 +92,12 @@ func rule(t *testing.T, rulings []ruling) {
 			if got != tt.want {
 				t.Fatalf("got %q, want %q", got, tt.want)
 			}
-			if failed := r.conn.state == failed; failed != strings.Contains(got, ": ") {
-				t.Errorf("the connection has failed: %t", failed)
+			fails := strings.Contains(got, ": ")
+			if r.conn.state == failed != fails {
+				t.Errorf("the connection has failed: %t", !fails)
+			}
+			if fails {
+				r.wantFailed(got)
 			}
 		})
 	}
