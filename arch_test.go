@@ -425,6 +425,9 @@ var mutable = map[string]string{
 	"test/real/harness.langStep":     "a compiled expression",
 	"test/real/harness.takenLine":    "a compiled expression",
 
+	"internal/testkit.authorityForm":  "a compiled expression",
+	"internal/testkit.pathForm":       "a compiled expression",
+	"internal/testkit.schemeForm":     "a compiled expression",
 	"internal/testkit/exchange.files": "embedded by the compiler",
 
 	"internal/relay.pathCheck":      "bytes to compare with",

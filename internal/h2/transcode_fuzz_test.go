@@ -2,17 +2,15 @@ package h2
 
 import (
 	"bytes"
-	"encoding/base64"
 	"encoding/binary"
 	"errors"
-	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
-	"golang.org/x/net/http/httpguts"
 	"golang.org/x/net/http2/hpack"
+
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 const fuzzMaxList = 2000
@@ -173,13 +171,13 @@ func sameVerdict(ours CompressionError, ref error) bool {
 
 func (p *fuzzPeer) compare(t *testing.T, in []byte, want []hpack.HeaderField, err error) {
 	t.Helper()
-	wantFault := malformed(p.kind, want)
+	wantFault := testkit.FieldFault(testkit.Message(p.kind), want, true)
 	want = splitBinary(want)
 	size := 0
 	for _, f := range want {
 		size += int(f.Size())
 	}
-	if wantFault == "" && size <= fuzzMaxList && p.kind == RequestBlock && hostDiffers(want) {
+	if wantFault == "" && size <= fuzzMaxList && p.kind == RequestBlock && testkit.HostDiffers(want) {
 		wantFault = "host"
 	}
 	if p.block.ListSize != size || p.block.Fields != len(want) {
@@ -234,7 +232,7 @@ func (p *fuzzPeer) compareWatched(t *testing.T, fields []hpack.HeaderField) {
 func splitBinary(fields []hpack.HeaderField) (split []hpack.HeaderField) {
 	for _, f := range fields {
 		values := []string{f.Value}
-		if strings.HasSuffix(f.Name, "-bin") && malformedRegular(f) == "" {
+		if strings.HasSuffix(f.Name, "-bin") && testkit.RegularFault(f, true) == "" {
 			values = strings.Split(f.Value, ",")
 		}
 		for _, value := range values {
@@ -245,141 +243,4 @@ func splitBinary(fields []hpack.HeaderField) (split []hpack.HeaderField) {
 		}
 	}
 	return split
-}
-
-// hostDiffers reports whether a request has two hosts, or another than :authority.
-func hostDiffers(fields []hpack.HeaderField) bool {
-	authority, host, hosts := "", "", 0
-	for _, f := range fields {
-		switch f.Name {
-		case ":authority":
-			authority = normal(f.Value)
-		case "host":
-			host, hosts = normal(f.Value), hosts+1
-		}
-	}
-	if hosts == 0 || authority == "" && hosts == 1 {
-		return false
-	}
-	port, longer := strings.CutPrefix(host, authority)
-	if !longer {
-		port, longer = strings.CutPrefix(authority, host)
-	}
-	usual := slices.Contains([]string{"", ":", ":80", ":443"}, port)
-	return hosts > 1 || !longer || !usual || !authorityForm.MatchString(host)
-}
-
-// normal maps the letters of ASCII alone.
-func normal(text string) string {
-	return strings.Map(func(r rune) rune {
-		if 'A' <= r && r <= 'Z' {
-			return r + 'a' - 'A'
-		}
-		return r
-	}, text)
-}
-
-// isBinary reports whether the value of a field is base64, or a list of such values.
-func isBinary(text string) bool {
-	values := strings.Split(text, ",")
-	for _, value := range values {
-		if len(values) > 1 {
-			value = strings.Trim(value, " \t")
-		}
-		value = strings.TrimSuffix(strings.TrimSuffix(value, "="), "=")
-		if _, err := base64.RawStdEncoding.Strict().DecodeString(value); err != nil {
-			return false
-		}
-	}
-	return !strings.ContainsAny(text, "\r\n") // which that decoder passes over
-}
-
-// malformed is the rules of RFC 9113, section 8, written down a second time
-// and with no regard to cost. It returns what is wrong, or nothing.
-func malformed(kind Kind, fields []hpack.HeaderField) string {
-	pseudo := make(map[string]string)
-	regular, lengths := false, 0
-	for _, f := range fields {
-		if strings.ContainsAny(f.Value, "\x00\r\n") {
-			return "value"
-		}
-		if kind == RequestBlock && strings.Trim(f.Value, " \t") != f.Value {
-			return "space"
-		}
-		if !strings.HasPrefix(f.Name, ":") {
-			regular = true
-			if f.Name == "content-length" {
-				lengths++
-			}
-			if fault := malformedRegular(f); fault != "" {
-				return fault
-			}
-			continue
-		}
-		if _, twice := pseudo[f.Name]; twice || regular {
-			return "order of " + f.Name
-		}
-		pseudo[f.Name] = f.Value
-	}
-	if lengths > 1 {
-		return "content-length twice"
-	}
-	return malformedPseudo(kind, pseudo)
-}
-
-func malformedRegular(f hpack.HeaderField) string {
-	connectionFields := []string{"connection", "proxy-connection", "keep-alive", "transfer-encoding", "upgrade"}
-	switch {
-	case !httpguts.ValidHeaderFieldName(f.Name) || strings.ToLower(f.Name) != f.Name:
-		return "name"
-	case slices.Contains(connectionFields, f.Name):
-		return f.Name
-	case f.Name == "te" && f.Value != "trailers":
-		return "te"
-	case f.Name == "content-length" && (f.Value == "" || strings.Trim(f.Value, "0123456789") != ""):
-		return "content-length"
-	case strings.HasSuffix(f.Name, "-bin") && !isBinary(f.Value):
-		return "base64"
-	}
-	return ""
-}
-
-// The grammar of RFC 9113, 8.3.1, and RFC 3986, and in paths what browsers add.
-var (
-	schemeForm    = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]*$`)
-	pathForm      = regexp.MustCompile("^(/[A-Za-z0-9._~!$&'()*+,;=%:@/?{}|^`\\\\\\[\\]-]*|\\*)$")
-	authorityForm = regexp.MustCompile(`^(\[[A-Za-z0-9._~!$&'()*+,;=%:[-]*\]|[A-Za-z0-9._~!$&'()*+,;=%-]*)(:[0-9]*)?$`)
-)
-
-func malformedPseudo(kind Kind, pseudo map[string]string) string {
-	var want []string
-	switch {
-	case kind == ResponseBlock:
-		want = []string{":status"}
-		status := pseudo[":status"]
-		if len(status) != 3 || status < "100" || status > "999" || strings.Trim(status, "0123456789") != "" {
-			return "status"
-		}
-	case kind == RequestBlock && pseudo[":method"] == "CONNECT":
-		want = []string{":method", ":authority"}
-		if !authorityForm.MatchString(pseudo[":authority"]) {
-			return "authority"
-		}
-	case kind == RequestBlock:
-		want = []string{":method", ":scheme", ":path"}
-		if !httpguts.ValidHeaderFieldName(pseudo[":method"]) || !schemeForm.MatchString(pseudo[":scheme"]) || !pathForm.MatchString(pseudo[":path"]) ||
-			!authorityForm.MatchString(pseudo[":authority"]) || pseudo[":path"] == "*" && pseudo[":method"] != "OPTIONS" {
-			return "request line"
-		}
-		delete(pseudo, ":authority")
-	}
-	if len(pseudo) != len(want) {
-		return fmt.Sprintf("%d pseudo-header fields", len(pseudo))
-	}
-	for _, name := range want {
-		if _, ok := pseudo[name]; !ok {
-			return "no " + name
-		}
-	}
-	return ""
 }

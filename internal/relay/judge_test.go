@@ -4,10 +4,14 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
+	"strconv"
+	"strings"
 	"testing"
 
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
+
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // judge sits in the place of a peer and reads along: all that the engine wrote
@@ -403,7 +407,7 @@ func (j *judge) headers() {
 	case s.head && !end:
 		j.wrong("8.1", "trailers without END_STREAM on %d", id)
 	}
-	if fault := faultOf(fields, s.head, j.worker); fault != "" {
+	if fault := j.faultOf(fields, s.head); fault != "" {
 		j.wrong("8.2 and 8.3", "%s: %q on %d", fault, fields, id)
 	}
 	if !s.head {
@@ -414,6 +418,33 @@ func (j *judge) headers() {
 	if j.onHeaders != nil {
 		j.onHeaders(s, fields, end)
 	}
+}
+
+// faultOf names the rule that a header list breaks. A worker gets neither CONNECT nor joined
+// binary values, for some take no list (R12).
+func (j *judge) faultOf(fields []hpack.HeaderField, trailers bool) string {
+	of := map[bool]testkit.Message{true: testkit.Request, false: testkit.Response}[j.worker]
+	if trailers {
+		of = testkit.Trailers
+	}
+	for _, f := range fields {
+		if j.worker && (f.Name == ":method" && f.Value == "CONNECT" || strings.HasSuffix(f.Name, "-bin") && strings.Contains(f.Value, ",")) {
+			return f.Name
+		}
+	}
+	if of == testkit.Request && testkit.HostDiffers(fields) {
+		return "host"
+	}
+	return testkit.FieldFault(of, fields, j.worker)
+}
+
+func contentLength(fields []hpack.HeaderField) int64 {
+	for _, f := range fields {
+		if n, err := strconv.ParseInt(f.Value, 10, 64); f.Name == "content-length" && err == nil {
+			return n
+		}
+	}
+	return -1
 }
 
 // begin takes a new stream of the engine.
