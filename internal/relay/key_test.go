@@ -3,39 +3,13 @@ package relay
 import (
 	"fmt"
 	"hash/maphash"
-	"net"
-	"slices"
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 func by(source KeySource, metadata ...string) func(*Options) {
 	return func(o *Options) { o.Keys.By, o.Keys.Metadata = source, strings.Join(metadata, "") }
-}
-
-// Connections from one address are one caller's, whatever their ports and
-// shards; those from another are not.
-func TestPeersAreAddresses(t *testing.T) {
-	g := newRig(t, func(o *Options) { o.Shards = 2 })
-	g.worker("w1", 9)
-	for _, from := range []string{"127.0.0.1", "127.0.0.1", "127.0.0.2"} {
-		dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}
-		nc, err := dialer.Dial("tcp", g.addr)
-		if err != nil {
-			t.Skipf("no call from %s: %v", from, err) // macOS has the first one only
-		}
-		caller := testkit.NewCaller(t, nc)
-		caller.Greet()
-		caller.Skip(testkit.WindowUpdate)
-		caller.WriteHeaders(1, end, request(hello)...)
-	}
-	g.wantInFlight(3)
-	if got, want := g.keyNames(), []string{"127.0.0.1", "127.0.0.1", "127.0.0.2"}; !slices.Equal(got, want) {
-		t.Errorf("got %q, want %q", got, want)
-	}
 }
 
 // How long a key is kept follows from how long its bucket takes to fill.

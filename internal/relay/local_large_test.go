@@ -7,8 +7,6 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
-
-	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // echo answers a call with what it sends, as it comes.
@@ -65,10 +63,7 @@ func pattern(n int) []byte {
 // 10 MiB each way at once, while others of the same shard are served.
 func TestLocalLargeCall(t *testing.T) {
 	g := newRig(t)
-	shop := &shop{ln: testkit.Listen(t), served: make(chan error, 1)}
-	shop.open(echo)
-	t.Cleanup(shop.close)
-	shop.serves(g, "w1", 4)
+	g.shop(4, echo)
 	large, small := g.local(Caller{Address: "192.0.2.1"}), g.local(Caller{Address: "192.0.2.2"})
 	send := pattern(10 << 20)
 	var over atomic.Bool

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -83,14 +84,13 @@ func TestConnectionsOfTLS(t *testing.T) {
 
 func serveOverTLS(t *testing.T, g *rig, at string, trust *x509.CertPool) {
 	t.Helper()
-	const messages = 20
-	shop := openShop(t, messages)
-	shop.serves(g, "w1", 50)
+	const all = 20
+	g.shop(50, messages(all, new(atomic.Pointer[http.Header])))
 	var calling sync.WaitGroup
 	for range 4 {
 		transport := tlsCaller(t, at, trust, true)
 		for range 5 {
-			calling.Go(func() { callOverTLS(t, transport, messages) })
+			calling.Go(func() { callOverTLS(t, transport, all) })
 		}
 	}
 	calling.Wait()
@@ -118,7 +118,7 @@ func request1(t *testing.T, method, path string, body io.Reader) *http.Request {
 }
 
 // callOverTLS sends a message of 200 KB, and wants so many back.
-func callOverTLS(t *testing.T, transport *http.Transport, messages int) {
+func callOverTLS(t *testing.T, transport *http.Transport, back int) {
 	t.Helper()
 	const size = 200_000
 	message := append([]byte{0, 0, size >> 16, size >> 8 & 0xff, size & 0xff}, make([]byte, size)...)
@@ -132,7 +132,7 @@ func callOverTLS(t *testing.T, transport *http.Transport, messages int) {
 	}
 	defer answer.Body.Close()
 	body, err := io.ReadAll(answer.Body)
-	if err != nil || !bytes.Equal(body, bytes.Repeat(hi(), messages)) || answer.Trailer.Get("Grpc-Status") != "0" {
+	if err != nil || !bytes.Equal(body, bytes.Repeat(hi(), back)) || answer.Trailer.Get("Grpc-Status") != "0" {
 		t.Errorf("%d bytes, %v, trailers %v", len(body), err, answer.Trailer)
 	}
 }
@@ -190,8 +190,7 @@ func TestClearOnAPortWithTLS(t *testing.T) {
 		t.Errorf("%d are counted", n)
 	}
 	both := newRig(t, withHTTP1(t), option, func(o *Options) { o.ClearText = true })
-	shop := openShop(t, 1)
-	shop.serves(both, "w1", 50)
+	both.shop(50, messages(1, new(atomic.Pointer[http.Header])))
 	callOverTLS(t, tlsCaller(t, both.addr, trust, true), 1)
 	if said := sayAll(t, both.addr, "GET / HTTP/1.0\r\n\r\n"); !strings.HasPrefix(said, "HTTP/1.0 200") {
 		t.Errorf("%q", said)
@@ -244,8 +243,8 @@ func TestCertificatesOfCallers(t *testing.T) {
 			_ = guest.Close()
 		}
 	})
-	shop := openShop(t, 1)
-	shop.serves(g, "w1", 50)
+	head := new(atomic.Pointer[http.Header])
+	g.shop(50, messages(1, head))
 	for name, shown := range map[string][]tls.Certificate{"alice.test": {alice}, "": nil} {
 		transport := tlsCaller(t, g.addr, trust, true)
 		transport.TLSClientConfig.Certificates = shown
@@ -260,7 +259,7 @@ func TestCertificatesOfCallers(t *testing.T) {
 			testkit.Must(t, err)
 			_, _ = io.Copy(io.Discard, answer.Body)
 			_ = answer.Body.Close()
-			if got := (*shop.head.Load())["X-Cabrank-Client"]; !slices.Equal(got, want) {
+			if got := (*head.Load())["X-Cabrank-Client"]; !slices.Equal(got, want) {
 				t.Errorf("the worker is told %q, want %q", got, want)
 			}
 		}

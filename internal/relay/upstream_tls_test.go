@@ -14,8 +14,8 @@ import (
 // Options.Dial connects to an endpoint that speaks TLS, and it serves like any other; a failed
 // dial counts like a refused connection.
 func TestEndpointsOverTLS(t *testing.T) {
-	const messages = 20
-	front := httptest.NewUnstartedServer(openShop(t, messages).server.Handler)
+	const all = 20
+	front := httptest.NewUnstartedServer(messages(all, new(atomic.Pointer[http.Header])))
 	front.EnableHTTP2 = true
 	front.StartTLS()
 	defer front.Close()
@@ -39,7 +39,7 @@ func TestEndpointsOverTLS(t *testing.T) {
 	for range 4 {
 		transport := tlsCaller(t, g.addr, trust, true)
 		for range 5 {
-			calling.Go(func() { callOverTLS(t, transport, messages) })
+			calling.Go(func() { callOverTLS(t, transport, all) })
 		}
 	}
 	calling.Wait()

@@ -1,6 +1,7 @@
 package relay
 
 import (
+	"bytes"
 	"io"
 	"maps"
 	"math"
@@ -331,41 +332,30 @@ var wireBytes = regexp.MustCompile(`^(hi|twenty|zeros|count|serving|notserving|u
 
 // bytes reads a text in quotes, hi (a message of one byte), twenty (one of 20 with its prefix), zeros or
 // count (the bytes 0 to 250, again and again), so many times, and what of that: count*100[50:].
-func (w *wire) bytes(word string) (b []byte) {
+func (w *wire) bytes(word string) []byte {
 	m := wireBytes.FindStringSubmatch(word)
 	if m == nil {
 		w.Fatalf("%s are no bytes", word)
 	}
-	times := 1
-	if m[2] != "" {
-		times = int(w.number(m[2]))
-	}
-	if m[1] == "count" {
-		b, times = counted(0, times), 0
-	}
-	for range times {
-		switch m[1] {
-		case "hi":
-			b = append(b, hi()...)
-		case "twenty":
-			b = append(append(b, 0, 0, 0, 0, 15), "mmmmmmmmmmmmmmm"...)
-		case "serving", "notserving", "unknown": // as health is told
-			b = append(b, 0, 0, 0, 0, 2, 8, map[string]byte{"serving": 1, "notserving": 2, "unknown": 3}[m[1]])
-		case "hello": // a header block
-			b = append(b, block(request(hello)...)...)
-		case "zeros":
-			b = append(b, 0)
-		default:
-			b = append(b, w.unquote(m[1])...)
+	times, from, to := int64(1), int64(0), int64(math.MaxInt64)
+	for i, n := range []*int64{&times, &from, &to} {
+		if m[2+i] != "" {
+			*n = w.number(m[2+i])
 		}
 	}
-	if m[4] != "" {
-		b = b[:min(w.number(m[4]), int64(len(b)))]
+	if m[1] == "count" {
+		return counted(int(from), int(min(times, to)-from))
 	}
-	if m[3] != "" {
-		b = b[w.number(m[3]):]
+	part := map[string][]byte{
+		"hi": hi(), "twenty": append([]byte{0, 0, 0, 0, 15}, "mmmmmmmmmmmmmmm"...), "zeros": {0},
+		"hello":   block(request(hello)...),                                                                     // a header block
+		"serving": {0, 0, 0, 0, 2, 8, 1}, "notserving": {0, 0, 0, 0, 2, 8, 2}, "unknown": {0, 0, 0, 0, 2, 8, 3}, // as health is told
+	}[m[1]]
+	if m[1][0] == '"' {
+		part = []byte(w.unquote(m[1]))
 	}
-	return b
+	all := bytes.Repeat(part, int(times))
+	return all[from:min(to, int64(len(all)))]
 }
 
 // named finds what has this name among the first so many numbers of a type.

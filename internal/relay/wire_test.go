@@ -39,7 +39,8 @@ import (
 // Line by line: "#" begins a comment. [a,b] in front of a line has it run in the variants a
 // and b of the case alone, [!a] in all but a; [kind:a] is one of other variants, and the case
 // runs for each combination. "vary A x y" has $A stand for x in one variant and for y in
-// another, "let A=words" for words from there on. What is between "each S in 1 3 5", or
+// another, "let A=words" for words from there on, and "table PAGE A B C" takes the labels from
+// the cells of a table of docs. What is between "each S in 1 3 5", or
 // "1..9 by 2", and "done" is repeated, or for the rows "| 1 10s" below "each S TIME". Numbers
 // may be sums and products. Verbs of frames are in wire_peer_test.go, all others in
 // wire_relay_test.go; a word that is none fails the case.
@@ -49,7 +50,7 @@ func TestWire(t *testing.T) {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
 			for _, c := range wireCases(t, file) {
 				t.Run(c.name, func(t *testing.T) {
-					for _, variant := range c.variants() {
+					for _, variant := range c.variants(t) {
 						play := func(t *testing.T) {
 							t.Helper()
 							synctest.Test(t, func(t *testing.T) { newWire(t).play(c, variant) })
@@ -126,23 +127,31 @@ func (l *wireLine) conditions() (all [][]string) {
 
 // variants are the combinations of labels that the conditions of a case name, by kind; of
 // what varies the labels are the values.
-func (c wireCase) variants() []map[string]string {
+func (c wireCase) variants(t *testing.T) []map[string]string {
+	t.Helper()
 	labels, named := map[string][]string{}, map[string][]string{}
+	all, table := []map[string]string{{}}, []string{}
 	for _, l := range c.lines {
 		for _, m := range l.conditions() {
 			named[m[0]] = append(named[m[0]], strings.Split(m[2], ",")...)
 		}
-		if words := wireWord.FindAllString(l.text, -1); words[0] == "vary" {
+		switch words := wireWord.FindAllString(l.text, -1); words[0] {
+		case "vary":
 			labels[words[1]] = words[2:]
+		case "table":
+			table = words[2:]
+			all = wireTable(t, words[1], table)
 		}
 	}
-	for kind, all := range named {
-		if labels[kind] == nil {
-			slices.Sort(all)
-			labels[kind] = slices.Compact(all)
+	for kind, names := range named {
+		slices.Sort(names)
+		names = slices.Compact(names)
+		if slices.Contains(table, kind) {
+			wantLabels(t, kind, all, names)
+		} else if labels[kind] == nil {
+			labels[kind] = names
 		}
 	}
-	all := []map[string]string{{}}
 	for _, kind := range slices.Sorted(maps.Keys(labels)) {
 		var more []map[string]string
 		for _, v := range all {
@@ -155,6 +164,42 @@ func (c wireCase) variants() []map[string]string {
 		all = more
 	}
 	return all
+}
+
+// wireTable reads the table of a page that begins with "A call that": a variant for each cell, with
+// its row, its column and what is in it.
+func wireTable(t *testing.T, page string, kinds []string) (cells []map[string]string) {
+	t.Helper()
+	text, err := os.ReadFile("../../docs/" + page)
+	testkit.Must(t, err)
+	_, below, _ := strings.Cut(string(text), "\n| A call that ")
+	head, below, _ := strings.Cut(below, "\n")
+	columns := strings.Split(strings.Trim(head, "| "), " | ")
+	for _, line := range strings.Split(below, "\n")[1:] {
+		row := strings.Split(strings.Trim(line, "| "), " | ")
+		if len(row) != len(columns)+1 {
+			break
+		}
+		for i, cell := range row[1:] {
+			if cell != "–" {
+				cells = append(cells, map[string]string{kinds[0]: row[0], kinds[1]: columns[i], kinds[2]: cell})
+			}
+		}
+	}
+	return cells
+}
+
+// wantLabels wants the labels of a kind in a script to be those in its table.
+func wantLabels(t *testing.T, kind string, cells []map[string]string, names []string) {
+	t.Helper()
+	var there []string
+	for _, cell := range cells {
+		there = append(there, cell[kind])
+	}
+	slices.Sort(there)
+	if there = slices.Compact(there); !slices.Equal(there, names) {
+		t.Fatalf("%s: the table has %q, the script %q", kind, there, names)
+	}
 }
 
 // wire is a case that runs. As a testing.TB it names the line in every failure.
@@ -235,6 +280,7 @@ func (w *wire) run(lines []wireLine) {
 				name, value, _ := strings.Cut(word, "=")
 				w.vars[name] = w.unquote(value)
 			}
+		case "table":
 		case "vary":
 			w.vars[words[1]] = w.unquote(w.variant[words[1]])
 		case "each":
