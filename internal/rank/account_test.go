@@ -1,6 +1,7 @@
 package rank
 
 import (
+	"slices"
 	"testing"
 	"time"
 )
@@ -23,19 +24,24 @@ func backlog(tb testing.TB, r *Rank, a *Account, m *Method, n int, now time.Dura
 	return calls
 }
 
+// next ends the call that has the one slot, and returns which of those that wait has it now.
+func (c *caller) next(r *Rank, now time.Duration, waiting []*caller) *caller {
+	c.release(r, OK, now)
+	for _, other := range waiting {
+		if other.granted == 1 && other.lease.active() {
+			return other
+		}
+	}
+	return nil
+}
+
 // drain runs a rank whose calls all take as long, on one slot, until nobody
 // waits, and returns the order in which they were served.
 func drain(r *Rank, running *caller, took, now time.Duration, waiting ...[]*caller) (order []*caller) {
-	for r.Waiting() > 0 {
+	for all := slices.Concat(waiting...); r.Waiting() > 0; {
 		now += took
-		running.release(r, OK, now)
-		for _, calls := range waiting {
-			for _, c := range calls {
-				if c.granted == 1 && c.lease.At() == now {
-					order, running = append(order, c), c
-				}
-			}
-		}
+		running = running.next(r, now, all)
+		order = append(order, running)
 	}
 	return order
 }
@@ -43,10 +49,7 @@ func drain(r *Rank, running *caller, took, now time.Duration, waiting ...[]*call
 // A caller with few calls does not wait behind the many of another.
 func TestLightCallerGoesBeforeAHeavyOne(t *testing.T) {
 	r, _ := newRank(t, 10_000, 1)
-	m := r.Method("/a.B/C")
-	for range enough {
-		m.observe(20*ms, 0)
-	}
+	m := knownMethod(r, 20*ms)
 	heavy, light := r.Open("heavy", Terms{}), r.Open("light", Terms{})
 	running := with(heavy, m, 0)
 	running.acquire(t, r, 0, Granted)
@@ -66,10 +69,7 @@ func TestLightCallerGoesBeforeAHeavyOne(t *testing.T) {
 // Callers that all want more than there is share it by their weights.
 func TestSharesFollowWeights(t *testing.T) {
 	r, _ := newRank(t, 100_000, 1)
-	m := r.Method("/a.B/C")
-	for range enough {
-		m.observe(20*ms, 0)
-	}
+	m := knownMethod(r, 20*ms)
 	accounts := []*Account{r.Open("one", Terms{}), r.Open("three", Terms{Weight: 3})}
 	running := with(nil, m, 0)
 	running.acquire(t, r, 0, Granted)
@@ -89,11 +89,7 @@ func TestSharesFollowWeights(t *testing.T) {
 // What counts is slot time, not the number of calls.
 func TestLongCallsCostMore(t *testing.T) {
 	r, _ := newRank(t, 100_000, 1)
-	short, long := r.Method("/a.B/Short"), r.Method("/a.B/Long")
-	for range enough {
-		short.observe(10*ms, 0)
-		long.observe(100*ms, 0)
-	}
+	short, long := knownMethod(r, 10*ms), knownMethod(r, 100*ms)
 	quick, slow := r.Open("quick", Terms{}), r.Open("slow", Terms{})
 	running := with(nil, short, 0)
 	running.acquire(t, r, 0, Granted)
@@ -106,12 +102,7 @@ func TestLongCallsCostMore(t *testing.T) {
 		}
 		now += took
 		had[running.Request.Account] += took
-		running.release(r, OK, now)
-		for _, c := range waiting {
-			if c.granted == 1 && c.lease.At() == now {
-				running = c
-			}
-		}
+		running = running.next(r, now, waiting)
 	}
 	if share := float64(had[quick]) / float64(had[quick]+had[slow]); share < 0.45 || share > 0.55 {
 		t.Errorf("the caller with short calls got %.3f of the slot time", share)
@@ -123,10 +114,7 @@ func TestRefusalsAreNotCharged(t *testing.T) {
 	r, _ := newRank(t, 10, 1)
 	a := r.Open("a", Terms{})
 	r.Open("b", Terms{})
-	m := r.Method("/a.B/C")
-	for range enough {
-		m.observe(time.Second, 0)
-	}
+	m := knownMethod(r, time.Second)
 	for i := range 5 {
 		now := time.Duration(i) * time.Minute
 		c := with(a, m, now)

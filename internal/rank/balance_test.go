@@ -218,12 +218,7 @@ func TestBoundCallsMove(t *testing.T) {
 	deliver(r.SetReady(e[0], true, ms, nil)) // its call still runs
 	running := calls[0]
 	for n := range 3 {
-		running.release(r, OK, ms)
-		for _, c := range calls[2:] {
-			if c.granted == 1 && c.lease.active() {
-				running = c
-			}
-		}
+		running = running.next(r, ms, calls[2:])
 		if r.Waiting() != 2-n {
 			t.Fatalf("%d wait after %d calls", r.Waiting(), n+1)
 		}

@@ -68,10 +68,7 @@ func TestDoubtfulSlotsComeLast(t *testing.T) {
 	for range 2 {
 		r.SetReady(r.Add("worker", EndpointOptions{Slots: 1}), true, 0, nil)
 	}
-	m := r.Method("/a.B/C")
-	for range enough {
-		m.observe(10*ms, 0)
-	}
+	m := knownMethod(r, 10*ms)
 	c := with(nil, m, 0)
 	c.acquire(t, r, 0, Granted)
 	doubtful := c.lease.Endpoint()

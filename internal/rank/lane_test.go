@@ -88,10 +88,7 @@ func TestPutBackCallsAreNotEvicted(t *testing.T) {
 func TestLongCallsKeepTheirLane(t *testing.T) {
 	r := New(Options{QueueLength: 10, Lanes: []LaneOptions{{Name: "admin", Priority: 1}}})
 	r.SetReady(r.Add("worker-1", EndpointOptions{Slots: 2}), true, 0, nil)
-	m := r.Method("/admin.Admin/Watch")
-	for range enough {
-		m.observe(time.Minute, 0)
-	}
+	m := knownMethod(r, time.Minute)
 	for range 2 {
 		c := with(nil, m, 0)
 		c.Request.Lane = 1

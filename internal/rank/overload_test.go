@@ -11,10 +11,7 @@ import (
 func taught(tb testing.TB, queue int) (*Rank, *Method, *caller) {
 	tb.Helper()
 	r, _ := newRank(tb, queue, 1)
-	m := r.Method("/a.B/C")
-	for range enough {
-		m.observe(20*ms, 0)
-	}
+	m := knownMethod(r, 20*ms)
 	running := with(nil, m, 0)
 	running.acquire(tb, r, 0, Granted)
 	r.handovers = handovers{mean: 20 * ms, count: enough}
@@ -281,14 +278,9 @@ func TestOverloadIsSeen(t *testing.T) {
 		if arrives != nil {
 			calls = append(calls, arrives)
 		}
-		running.release(r, OK, now)
-		for _, c := range calls {
-			if c.granted == 1 && c.lease.Valid() && c.lease.At() == now {
-				running = c
-				return
-			}
+		if running = running.next(r, now, calls); running == nil {
+			t.Fatalf("nobody was served at %v", now)
 		}
-		t.Fatalf("nobody was served at %v", now)
 	}
 	for ; r.Overloaded() == 0 && now < time.Second; now += 20 * ms {
 		late := with(nil, m, now)

@@ -2,6 +2,7 @@ package rank
 
 import (
 	"math"
+	"slices"
 	"testing"
 	"time"
 )
@@ -44,10 +45,7 @@ func TestMoreStreamSlots(t *testing.T) {
 // change.
 func TestOrderAndAdmissionChange(t *testing.T) {
 	r, _ := newRank(t, 10, 1)
-	m := r.Method("/a.B/C")
-	for range enough {
-		m.observe(time.Second, 0)
-	}
+	m := knownMethod(r, time.Second)
 	with(nil, m, 0).acquire(t, r, 0, Granted)
 	hopeless := func(want Reply) {
 		t.Helper()
@@ -65,10 +63,7 @@ func TestOrderAndAdmissionChange(t *testing.T) {
 // New weights hold for those who wait already, and the sums stay right.
 func TestWeightsChange(t *testing.T) {
 	r, _ := newRank(t, 100_000, 1)
-	m := r.Method("/a.B/C")
-	for range enough {
-		m.observe(20*ms, 0)
-	}
+	m := knownMethod(r, 20*ms)
 	one, other := r.Open("one", Terms{}), r.Open("other", Terms{Weight: 3})
 	running := with(nil, m, 0)
 	running.acquire(t, r, 0, Granted)
@@ -83,17 +78,10 @@ func TestWeightsChange(t *testing.T) {
 		return n
 	}
 	now := time.Duration(0)
-	serve := func(calls2 int) {
-		for range calls2 {
+	serve := func(n int) {
+		for range n {
 			now += 20 * ms
-			running.release(r, OK, now)
-			for _, all := range calls {
-				for _, c := range all {
-					if c.granted == 1 && c.lease.At() == now {
-						running = c
-					}
-				}
-			}
+			running = running.next(r, now, slices.Concat(calls[one], calls[other]))
 		}
 	}
 	serve(400)

@@ -9,10 +9,7 @@ import (
 // and wait in a lane of their own.
 func TestLongCallsLeaveASlot(t *testing.T) {
 	r, _ := newRank(t, 10, 2, 2)
-	long := r.Method("/chat.Chat/Stream")
-	for range enough {
-		long.observe(time.Minute, 0)
-	}
+	long := knownMethod(r, time.Minute)
 	stream := func() *caller {
 		c := newCaller(0)
 		c.Request.Method = long
@@ -80,10 +77,7 @@ func TestUnknownCallsAreNotLong(t *testing.T) {
 // R8: any call older than 10 s counts.
 func TestOldCallsAreLong(t *testing.T) {
 	r, _ := newRank(t, 10, 2)
-	long := r.Method("/chat.Chat/Stream")
-	for range enough {
-		long.observe(time.Minute, 0)
-	}
+	long := knownMethod(r, time.Minute)
 	old, stream := newCaller(0), newCaller(0)
 	old.acquire(t, r, 0, Granted)
 	stream.Request.Method = long
