@@ -14,7 +14,7 @@ func TestBarHedging(t *testing.T) {
 	t.Parallel()
 	bar(t, "hedging", func(r *recorder) {
 		workers := Alike(5, Worker{Slots: 4, OnCancel: rank.Free})
-		workers[1].StallShare, workers[1].Stall = 0.01, time.Second
+		workers[1].Takes = stalling(0.01)
 		for _, kind := range kinds[:2] { // of mixed work the tail is long calls
 			for _, load := range []float64{0.3, 0.5} {
 				calls := oneCaller(r.seed, r.calls, load, 20, kind).Draw()

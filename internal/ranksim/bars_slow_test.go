@@ -14,7 +14,7 @@ func TestBarSlowWorker(t *testing.T) {
 	t.Parallel()
 	bar(t, "a slow worker", func(r *recorder) {
 		workers := Alike(5, Worker{Slots: 4})
-		workers[2].Slow = 10
+		workers[2].Takes = slower(10)
 		const capacity = 4.1 * 4 // in slots of ordinary speed
 		for _, kind := range kinds {
 			for _, load := range []float64{0.5, 0.7, 0.9} {

@@ -17,6 +17,9 @@ func Run(s System, calls []Call, loops ...Loop) *Result {
 	sim.admitLoops(loops)
 	for sim.step() {
 		sim.settle()
+		for ; s.Look != nil && sim.looked <= sim.now; sim.looked += time.Second / 10 {
+			s.Look(sim.rank, sim.now)
+		}
 	}
 	return sim.r
 }
@@ -25,24 +28,24 @@ func Run(s System, calls []Call, loops ...Loop) *Result {
 type simulation struct {
 	System
 
-	r        *Result
-	rank     *rank.Rank
-	workers  []worker
-	methods  []*rank.Method
-	accounts []*rank.Account
-	now      time.Duration
-	drawn    int       // calls that do not come from a loop
-	arrived  int       // drawn calls that have come
-	loopers  []*looper // callers in loops
-	by       []*looper // the callers of the calls after the drawn ones
-	events   events
-	tick     time.Duration // when the rank wants its next Tick; 0: never
-	notices  []rank.Notice // scratch
-	told     []*visit      // visits whose notices are not heard yet
-	hearing  []*visit      // memory for the next ones
-	visits   []*visit      // memory for further use
-	runs     []*run        // the same
-	alive    int           // calls and handlers that have not ended
+	r           *Result
+	rank        *rank.Rank
+	workers     []worker
+	methods     []*rank.Method
+	accounts    []*rank.Account
+	now, looked time.Duration
+	drawn       int       // calls that do not come from a loop
+	arrived     int       // drawn calls that have come
+	loopers     []*looper // callers in loops
+	by          []*looper // the callers of the calls after the drawn ones
+	events      events
+	tick        time.Duration // when the rank wants its next Tick; 0: never
+	notices     []rank.Notice // scratch
+	told        []*visit      // visits whose notices are not heard yet
+	hearing     []*visit      // memory for the next ones
+	visits      []*visit      // memory for further use
+	runs        []*run        // the same
+	alive       int           // calls and handlers that have not ended
 }
 
 // systemStream is the number of the random sequence of a system. No workload uses it.
@@ -61,7 +64,7 @@ func newSimulation(s System, calls []Call) *simulation {
 		w := &sim.workers[i]
 		w.Worker = s.Workers[i]
 		w.endpoint = sim.rank.Add("worker-"+strconv.Itoa(i+1), rank.EndpointOptions{
-			Slots: w.Slots, OnCancel: w.OnCancel,
+			Slots: w.Slots, Least: w.Least, Most: w.Most, OnCancel: w.OnCancel,
 		})
 		sim.deliver(sim.rank.SetReady(w.endpoint, true, 0, nil))
 		sim.breakdown(w)
@@ -198,7 +201,7 @@ func (s *simulation) begin(r *run) {
 		rec.Wait = s.now - s.r.Calls[r.call].Arrives
 	}
 	s.events.add(event{
-		at: s.now + r.worker.takes(&s.r.Calls[r.call]), what: answers, run: r, uses: r.uses,
+		at: s.now + r.worker.takes(&s.r.Calls[r.call], s.now), what: answers, run: r, uses: r.uses,
 	})
 }
 

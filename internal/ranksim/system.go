@@ -24,6 +24,8 @@ type System struct {
 	// than 95 % of the calls of its method do.
 	Hedge      bool
 	HedgeAfter time.Duration
+	// Look is shown the rank ten times a second, if it is there.
+	Look func(r *rank.Rank, now time.Duration)
 	// Seed chooses the random numbers of the system itself; those of the calls
 	// are drawn before.
 	Seed uint64
@@ -35,12 +37,11 @@ type Worker struct {
 	Slots int
 	// Threads is how many the worker has; 0 means one for each slot.
 	Threads int
-	// Slow multiplies the time of every handler; 0 means 1.
-	Slow float64
-	// StallShare is the share of calls, from 0 to 1, to whose handlers Stall is
-	// added here.
-	StallShare float64
-	Stall      time.Duration
+	// Least and Most bound slots that adapt, from Slots on; 0 means that they do not.
+	Least, Most int
+	// Takes returns how long the handler of a call runs that begins now; nil means
+	// Call.Service.
+	Takes func(c *Call, now time.Duration) time.Duration
 	// Late is how long after its answer a handler's thread is free again.
 	Late time.Duration
 	// OnCancel is the worker's OnCancel for the rank (R5); 0 is the rank's default.
@@ -58,7 +59,7 @@ type Worker struct {
 }
 
 // threads returns how many calls the worker runs at a time.
-func (w *Worker) threads() int { return cmp.Or(w.Threads, w.Slots) }
+func (w *Worker) threads() int { return cmp.Or(w.Threads, max(w.Slots, w.Most)) }
 
 // Alike returns n workers that are the same.
 func Alike(n int, w Worker) []Worker {
@@ -79,15 +80,11 @@ type worker struct {
 }
 
 // takes returns how long the handler of a call runs here.
-func (w *worker) takes(c *Call) time.Duration {
-	t := c.Service
-	if w.Slow > 0 {
-		t = time.Duration(float64(t) * w.Slow)
+func (w *worker) takes(c *Call, now time.Duration) time.Duration {
+	if w.Takes == nil {
+		return c.Service
 	}
-	if c.Luck < w.StallShare {
-		t += w.Stall
-	}
-	return t
+	return w.Takes(c, now)
 }
 
 // run is one handler of one call at one worker.

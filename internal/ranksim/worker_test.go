@@ -12,6 +12,21 @@ func one(w Worker, calls ...Call) *Result {
 	return Run(System{Rank: rank.Options{QueueLength: 10}, Workers: []Worker{w}}, calls)
 }
 
+// slower multiplies the time of every handler.
+func slower(times float64) func(*Call, time.Duration) time.Duration {
+	return func(c *Call, _ time.Duration) time.Duration { return time.Duration(float64(c.Service) * times) }
+}
+
+// stalling adds a second to a share of the handlers.
+func stalling(share float64) func(*Call, time.Duration) time.Duration {
+	return func(c *Call, _ time.Duration) time.Duration {
+		if c.Luck < share {
+			return c.Service + time.Second
+		}
+		return c.Service
+	}
+}
+
 // What a worker does with calls, slots and cancels, by hand.
 func TestWorkers(t *testing.T) {
 	t.Parallel()
@@ -27,9 +42,9 @@ func TestWorkers(t *testing.T) {
 	}{
 		{name: "the second waits for the first", worker: Worker{Slots: 1}, calls: two, wait: 9 * ms, held: 10 * ms},
 		{name: "or not", worker: Worker{Slots: 2}, calls: two, held: 10 * ms},
-		{name: "slow", worker: Worker{Slots: 1, Slow: 2}, calls: two, wait: 19 * ms, held: 20 * ms},
+		{name: "slow", worker: Worker{Slots: 1, Takes: slower(2)}, calls: two, wait: 19 * ms, held: 20 * ms},
 		{
-			name: "stall", worker: Worker{Slots: 1, StallShare: 0.01, Stall: time.Second}, calls: two,
+			name: "stall", worker: Worker{Slots: 1, Takes: stalling(0.01)}, calls: two,
 			wait: 1009 * ms, held: 1010 * ms,
 		},
 		{
