@@ -88,7 +88,7 @@ func policies(e effort) report.Chart {
 // one worker is much slower than the others.
 func slowWorker(e effort) report.Chart {
 	workers := ranksim.Alike(5, ranksim.Worker{Slots: 4})
-	workers[2].Slow = 10
+	workers[2].Takes = func(c *ranksim.Call, _ time.Duration) time.Duration { return 10 * c.Service }
 	const busy = 4.1 * 4 // slots of ordinary speed
 	run := func(o rank.Options, calls []ranksim.Call) *ranksim.Result {
 		o.QueueLength = endless
