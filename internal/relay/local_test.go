@@ -2,7 +2,6 @@ package relay
 
 import (
 	"bytes"
-	"errors"
 	"io"
 	"slices"
 	"testing"
@@ -89,60 +88,4 @@ func TestLocalCancelAtOnce(t *testing.T) {
 		wantAnswer(t, &c)
 		c.Close()
 	})
-}
-
-// Whoever waits is woken when the Local or the relay is closed.
-func TestLocalClose(t *testing.T) {
-	for _, by := range []struct {
-		name    string
-		shut    func(*rig, *Local)
-		code    grpcwire.Code
-		message string
-	}{
-		{"local", func(_ *rig, l *Local) { l.Close(); l.Close() }, grpcwire.Cancelled, ""},
-		{"relay", func(g *rig, _ *Local) { g.Close() }, grpcwire.Unavailable, "cabrank: shutting down"},
-		{"rule", func(_ *rig, l *Local) {
-			for range 5 { // two are allowed, and one a second
-				var c LocalCall
-				open(t, l, &c, LocalRequest{Head: headOf(request(hello)...), End: true})
-				c.Close()
-			}
-			synctest.Wait()
-			l.Close()
-		}, grpcwire.Unavailable, ""},
-	} {
-		t.Run(by.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				g := newPipeRig(t, func(o *Options) { o.Resets = 1 })
-				l := g.local(Caller{})
-				var reads, writes LocalCall
-				ends := make(chan error, 2)
-				open(t, l, &reads, LocalRequest{Head: headOf(request(hello)...), End: true})
-				open(t, l, &writes, LocalRequest{Head: headOf(request(hello)...)})
-				go func() { // both end by shut
-					_, err := reads.Header()
-					ends <- err
-				}()
-				go func() {
-					_, err := writes.Write(make([]byte, 1<<20))
-					ends <- err
-				}()
-				synctest.Wait()
-				by.shut(g, l)
-				for range 2 {
-					if err := <-ends; !errors.Is(err, ErrCallCut) && !errors.Is(err, io.EOF) {
-						t.Errorf("got %v", err)
-					}
-				}
-				wantCode(t, &reads, by.code, by.message)
-				if err := l.Open(&reads, LocalRequest{}); !errors.Is(err, ErrClosed) {
-					t.Errorf("open: %v", err)
-				}
-				reads.Close()
-				writes.Close()
-				writes.Close()
-				new(LocalCall).Close()
-			})
-		})
-	}
 }

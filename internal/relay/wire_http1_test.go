@@ -53,13 +53,16 @@ func (c *http1Caller) wantEnd() {
 }
 
 // serveHTTP1 serves callers over HTTP/1 as cmd/cabrank does. /slow is answered at "release",
-// whoever asks for /taken has its connection taken over until then, and /call makes a call and
-// tells its status.
+// whoever asks for /taken has its connection taken over until then, /who tells its certificate, and
+// /call makes a call and tells its status.
 func (w *wire) serveHTTP1() func(*Guest) {
 	routes := map[string]http.Handler{
 		"/slow": http.HandlerFunc(func(rw http.ResponseWriter, _ *http.Request) {
 			w.released()
 			_, _ = io.WriteString(rw, "done")
+		}),
+		"/who": http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+			_, _ = io.WriteString(rw, web.Conn(r).(*Guest).Certificate())
 		}),
 		"/taken": http.HandlerFunc(func(rw http.ResponseWriter, _ *http.Request) {
 			conn, _, err := http.NewResponseController(rw).Hijack()

@@ -18,11 +18,12 @@ type wireLocal struct {
 	calls map[uint32]*LocalCall
 	free  []*LocalCall
 	fails map[uint32]error // of calls that were not taken
+	waits map[uint32]chan error
 }
 
 func (w *wire) newLocal(fields []string) *wireLocal {
 	of := w.callerOf(fields)
-	l := &wireLocal{Local: w.rig().local(of), calls: map[uint32]*LocalCall{}, fails: map[uint32]error{}}
+	l := &wireLocal{Local: w.rig().local(of), calls: map[uint32]*LocalCall{}, fails: map[uint32]error{}, waits: map[uint32]chan error{}}
 	w.Cleanup(func() {
 		for _, c := range l.calls {
 			c.Close()
@@ -57,7 +58,14 @@ func (w *wire) local(l *wireLocal, write bool, id uint32, verb string, args []st
 		}
 		l.calls[id] = c
 	case write:
+		wait := func(do func() error) { // somebody else, until "woken"
+			told := make(chan error, 1)
+			l.waits[id] = told
+			go func() { told <- do() }()
+		}
 		w.pick(verb, map[string]func(){
+			"awaits": func() { wait(func() error { _, err := c.Header(); return err }) },
+			"pushes": func() { wait(func() error { _, err := c.Write(make([]byte, 1<<20)); return err }) },
 			"data":   func() { _, _ = c.Write(w.bytes(args[0])) },
 			"end":    func() { c.CloseSend() },
 			"cancel": func() { c.Cancel() },
@@ -73,8 +81,13 @@ func (w *wire) local(l *wireLocal, write bool, id uint32, verb string, args []st
 			"closed": func() { _, err := c.Write(hi()); w.wantError(err, io.EOF) }, // for writing
 			"reads":  func() { _, err := io.ReadFull(c, make([]byte, w.number(args[0]))); w.wantError(err, nil) },
 			"taken":  func() { w.same("refused by", int64(c.Taken()), w.number(args[0])) },
-			"full":   func() { w.wantError(l.fails[id], ErrTooManyCalls) },
-			"over":   func() { w.wantError(l.fails[id], ErrClosed) },
+			"woken": func() {
+				if err := <-l.waits[id]; !errors.Is(err, ErrCallCut) && !errors.Is(err, io.EOF) {
+					w.Errorf("got %v", err)
+				}
+			},
+			"full": func() { w.wantError(l.fails[id], ErrTooManyCalls) },
+			"over": func() { w.wantError(l.fails[id], ErrClosed) },
 		})
 	}
 }

@@ -12,7 +12,10 @@ import (
 	"testing/synctest"
 
 	"golang.org/x/net/http2"
+	"google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/protobuf/proto"
 
+	"github.com/cabrank/cabrank/internal/grpcwire"
 	"github.com/cabrank/cabrank/internal/testkit"
 )
 
@@ -152,7 +155,8 @@ func (w *wire) want(p *testkit.Peer, name string, id uint32, verb string, args [
 	}
 	w.pick(verb, map[string]func(){
 		"reply": func() { wantReply(p, id) },
-		"check": func() { w.wantHealth(p, id, args[0]) }, // serving, notserving or none
+		"check": func() { w.wantHealth(p, id, args[0]) },  // serving, notserving or none
+		"list":  func() { w.wantHealthList(p, id, args) }, // NAME=serving or =notserving…
 		"watch": func() { p.WantFields(id, noEnd, responseHead()...); p.WantDataBytes(id, w.bytes(args[0]), noEnd) },
 		"data":  func() { p.WantDataBytes(id, w.bytes(args[0]), w.last(args)) },
 		"some":  func() { p.WantData(id, w.last(args)) }, // DATA
@@ -204,6 +208,19 @@ func (w *wire) wantHealth(p *testkit.Peer, id uint32, is string) {
 	p.WantFields(id, noEnd, responseHead()...)
 	p.WantDataBytes(id, w.bytes(is), noEnd)
 	p.WantFields(id, end, "grpc-status", "0")
+}
+
+func (w *wire) wantHealthList(p *testkit.Peer, id uint32, want []string) {
+	p.WantFields(id, noEnd, responseHead()...)
+	var list grpc_health_v1.HealthListResponse
+	testkit.Must(w, proto.Unmarshal(p.WantData(id, noEnd)[grpcwire.PrefixLen:], &list))
+	p.WantFields(id, end, "grpc-status", "0")
+	var got []string
+	for name, of := range list.GetStatuses() {
+		got = append(got, name+"="+strings.ReplaceAll(strings.ToLower(of.GetStatus().String()), "_", ""))
+	}
+	slices.Sort(got)
+	w.texts(got, want)
 }
 
 // wantHeaders compares a header list; a value * is any.

@@ -1,6 +1,7 @@
 package relay
 
 import (
+	"crypto/tls"
 	"fmt"
 	"maps"
 	"math"
@@ -132,6 +133,12 @@ func (w *wire) places(args []string) map[string]func() {
 			}
 			g.ServeConn(ours)
 		},
+		"tls": func() { // NAME [CERTIFICATE], over TLS
+			w.peers[args[0]] = testkit.NewCaller(w, w.dialTLS("h2", append(args, "")[1]))
+			w.greet(args[0], nil)
+		},
+		"tlshttp1": func() { w.http1s[args[0]] = newHTTP1Caller(w, w.dialTLS("http/1.1", append(args, "")[1])) },
+		"overtls":  func() { w.peers[args[0]] = w.overTLS() }, // NAME, whose connection was accepted elsewhere
 		"worker": func() { // NAME SLOTS [elsewhere | silent | stuck | nowhere] [SETTING=value…]
 			how := append(args, "")[2]
 			e := g.AddEndpoint(args[0], int(w.number(args[1])), how != "elsewhere")
@@ -158,9 +165,11 @@ func (w *wire) places(args []string) map[string]func() {
 				w.Errorf("it was let in")
 			}
 		},
-		"attach": func() { // NAME ENDPOINT [SETTING=value…]: one more connection, which is preferred
+		"attach": func() { // NAME ENDPOINT [silent | SETTING=value…]: one more connection, which is preferred
 			w.conns[args[0]] = g.attach(w.endpoint(args[1]))
-			w.greet(args[0], args[2:])
+			if len(args) < 3 || args[2] != "silent" {
+				w.greet(args[0], args[2:])
+			}
 		},
 		"up": func() { // ENDPOINT NAME: its next worker
 			w.conns[args[1]] = g.pipe(w.endpoint(args[0]))
@@ -429,6 +438,10 @@ func (w *wire) set(of reflect.Value, words []string) {
 			*f = map[string]rank.OnCancel{"free": rank.Free, "hold": rank.Hold, "finish": rank.Finish}[value]
 		case *KeySource:
 			*f = map[string]KeySource{"nothing": ByNothing, "peer": ByPeer, "authority": ByAuthority, "metadata": ByMetadata}[value]
+		case **tls.Config:
+			*f = w.tlsConfig(value)
+		case *func(*tls.ConnectionState) (string, error):
+			*f = identity(value == "refuses")
 		case *func(*Guest):
 			*f = w.serveHTTP1()
 		case *func(Head) func(*Exchange):

@@ -220,6 +220,7 @@ type wire struct {
 	servant   *goodWorker
 	release   chan struct{} // a handler waits for it
 	auth      *tokens
+	tls       wireTLS
 	pings     map[string][][8]byte // that wait for an answer
 	began     time.Time            // by "clock"
 	hurry     chan struct{}        // ends the wait of a drain
