@@ -13,7 +13,7 @@ import (
 // async is a worker that takes any number of calls: each needs so much of its one processor, in
 // the order of arrival, and then waits for something else.
 type async struct {
-	methods       []needs                         // each with as many callers
+	methods       []needs                         // by chance
 	cpuAt, waitAt func(now time.Duration) float64 // factors; nil is 1
 	rate          float64                         // calls per second by chance; 0 keeps all slots in use
 	begun         []int                           // calls by second
@@ -56,16 +56,14 @@ func (a *async) run(w Worker, seed uint64, d time.Duration) *output {
 		out.Result = Run(s, Workload{Callers: []Caller{{Rate: a.rate, Service: Constant(0)}}, Until: d, Seed: seed}.Draw())
 		return out
 	}
-	out.Result = Run(s, nil, a.loops(300, d)...)
+	out.Result = Run(s, nil, a.loop(300, d))
 	return out
 }
 
-// loops are so many callers who wait for nothing but their answers.
-func (a *async) loops(callers int, d time.Duration) (all []Loop) {
-	for m := range a.methods {
-		all = append(all, Loop{Callers: callers / len(a.methods), Until: d, Service: Constant(0), Method: m})
-	}
-	return all
+// loop is so many callers who wait for nothing but their answers, each call by chance of one
+// method.
+func (a *async) loop(callers int, d time.Duration) Loop {
+	return Loop{Callers: callers, Until: d, Service: Constant(0), Methods: len(a.methods)}
 }
 
 // output is what one worker did.
@@ -273,7 +271,7 @@ func TestBarAdaptInAPool(t *testing.T) {
 			workers = append(workers, a.works(w, uint64(i)))
 		}
 		var last []rank.EndpointState
-		Run(System{Rank: rankOptions(), Workers: workers, Look: func(r *rank.Rank, _ time.Duration) { last = r.Snapshot().Endpoints }}, nil, all[0].loops(150, 60*time.Second)...)
+		Run(System{Rank: rankOptions(), Workers: workers, Look: func(r *rank.Rank, _ time.Duration) { last = r.Snapshot().Endpoints }}, nil, all[0].loop(150, 60*time.Second))
 		for i, most := range []float64{1000, 1000, 500} {
 			did := 0
 			for _, n := range all[i].begun[20:60] {

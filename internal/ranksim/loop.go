@@ -20,10 +20,10 @@ type Loop struct {
 	Think Service
 	// AtOnce means that a caller whose call has failed does not think first.
 	AtOnce bool
-	// Service, Method and Timeout mean the same as in Caller.
-	Service Service
-	Method  int
-	Timeout time.Duration
+	// Service and Timeout mean the same as in Caller.
+	Service         Service
+	Timeout         time.Duration
+	Method, Methods int // Methods of them, from Method on, are called by chance; 0 is 1
 	// Caller is the Call.Caller of all of them.
 	Caller int
 }
@@ -66,9 +66,9 @@ func (s *simulation) calls(l *looper, now time.Duration, failed bool) {
 	if at > l.Until {
 		return
 	}
-	call := Call{
-		Arrives: at, Service: l.Service.Draw(l.random), Luck: l.random.Float64(),
-		Caller: l.Caller, Method: l.Method,
+	call := Call{Arrives: at, Service: l.Service.Draw(l.random), Luck: l.random.Float64(), Caller: l.Caller, Method: l.Method}
+	if l.Methods > 1 {
+		call.Method += l.random.IntN(l.Methods)
 	}
 	if l.Timeout > 0 {
 		call.Deadline = at + l.Timeout
