@@ -4,7 +4,7 @@ import "regexp"
 
 // forms are those of texts of which no more has to be known.
 var forms = map[string]*regexp.Regexp{
-	"ascii":  regexp.MustCompile(`^[ -~]*$`),
+	"ascii":  regexp.MustCompile(`^[\x20-\x7e]*$`),
 	"gauge":  regexp.MustCompile(`^[a-zA-Z0-9_:*]{1,200}$`),                    // * stands for any letters
 	"lane":   regexp.MustCompile(`^[a-z0-9_-]{1,32}$`),                         // the label of a metric
 	"line":   regexp.MustCompile(`^\P{Cc}+$`),                                  // Cc: control characters

@@ -31,7 +31,7 @@ type Children struct {
 }
 
 // New makes Children; it touches nothing outside. The keeper is the subcommand "keeper" of
-// the program executable (RunKeeper). At most most Spawn are under way at a time. Once
+// the program executable (RunKeeper). No more than most Spawn are under way at a time. Once
 // stopping is closed nothing is started any more but what is late.
 func New(executable string, most int, stopping <-chan struct{}, log *slog.Logger) *Children {
 	r := newReaper()

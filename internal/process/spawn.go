@@ -39,7 +39,7 @@ type Spawning struct {
 // Abandon has the process killed if it is started after all.
 func (s *Spawning) Abandon() { close(s.abandoned) }
 
-// newSpawner makes a spawner; at most most requests are under way.
+// newSpawner makes a spawner; no more than most requests are under way.
 func newSpawner(r *reaper, most int, stopping <-chan struct{}) *spawner {
 	return &spawner{
 		reaper: r, stopping: stopping,

@@ -258,9 +258,6 @@ func (g *rig) wantWaiting(n int) {
 	testkit.Eventually(g.t, soon, "the length of the queue", func() bool { return g.Waiting() == n })
 }
 
-// counted returns a counter of Stats.Refusals.
-func (g *rig) counted(token string) uint64 { return g.Stats().Refusals[token] }
-
 // pass lets time pass in a synctest bubble.
 func pass(d time.Duration) { <-time.After(d) }
 

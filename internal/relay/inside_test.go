@@ -30,7 +30,7 @@ func (g *rig) numbers() map[string]int64 {
 		of["callers"] += int64(len(st.callers)) // connections, those in this process, too
 		of["guests"] += int64(len(st.guests))
 		of["looks"] += int64(len(st.tokens.checks) + len(st.tokens.ofSource)) // at tokens
-		of["replay"] += int64(st.replay)
+		of["replay"] += st.replay
 		of["sheddable"] += int64(st.sheddable.most.Load())
 		of["watches"] += int64(len(st.watches))
 		of["timers"] += isSet(st.stalls.timer.Set()) // of callers' connections, and of the stall watch

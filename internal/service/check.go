@@ -38,7 +38,7 @@ func redisAddresses(cfg *config.Config) error {
 		return nil
 	}
 	var faults config.Faults
-	for _, address := range strings.Fields(cfg.Socket.Redis) {
+	for address := range strings.FieldsSeq(cfg.Socket.Redis) {
 		if _, err := redislink.ClientOption(address); err != nil {
 			faults = append(faults, cfg.FaultAt("socket.redis", strings.TrimPrefix(err.Error(), "redis: "), ""))
 		}

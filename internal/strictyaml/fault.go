@@ -8,8 +8,8 @@ import (
 	"github.com/cabrank/cabrank/internal/spelling"
 )
 
-// mostFaults bounds what is told of a file, in lines, MostQuoted what is repeated, in bytes.
-const mostFaults, MostQuoted = 20, 60
+// MostQuoted bounds what is repeated of a file, in bytes.
+const MostQuoted = 60
 
 // Fault is one thing that is wrong with a file.
 type Fault struct {
@@ -41,6 +41,7 @@ type Faults []Fault
 
 // Error returns a line for each fault, without a newline at the end.
 func (f Faults) Error() string {
+	const mostFaults = 20 // lines
 	var lines []string
 	for _, fault := range f {
 		lines = append(lines, fault.Error())

@@ -66,7 +66,6 @@ func (c *copied) without(ctx context.Context, m *mechanism) error {
 
 // command runs a program and returns what it prints.
 func command(ctx context.Context, in string, line ...string) (string, error) {
-	//nolint:gosec // programs of this tree
 	cmd := exec.CommandContext(ctx, line[0], line[1:]...)
 	var out bytes.Buffer
 	cmd.Dir, cmd.Stdout, cmd.Stderr = in, &out, &out

@@ -208,7 +208,7 @@ func (c *copied) goTest(ctx context.Context, r *result, tags string, packages []
 	return leaves(failed), lines.Err()
 }
 
-// leaves leaves out tests and packages that fail because a part of them does.
+// leaves are the tests and packages that fail by themselves, not because a part of them does.
 func leaves(sorted []string) (kept []string) {
 	for i, name := range sorted {
 		if i+1 < len(sorted) && (strings.HasPrefix(sorted[i+1], name+"/") || strings.HasPrefix(sorted[i+1], name+" ")) {
