@@ -71,7 +71,7 @@ var ceilings = map[string]int{
 	"lines of code, packaging":           2_271,
 	"lines of code, proto":               66,
 	"lines of code, scripts":             478,
-	"lines of docs":                      11_337,
+	"lines of docs":                      11_360,
 	"lines of tests":                     111_271,
 	"methods of call and attempt":        153,
 }
