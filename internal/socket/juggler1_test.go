@@ -213,14 +213,16 @@ func TestCreditIsToldWhileTheClientReads(t *testing.T) {
 // A function that waits for credit is let go by the end of its socket.
 func TestStreamEndsWithItsSocket(t *testing.T) {
 	url, server, b := start(t, Options{}, noBounds)
-	ended := make(chan error, 1)
+	began, ended := make(chan struct{}), make(chan error, 1)
 	defer b.ServeStream("s", 1, func(_ context.Context, _ json.RawMessage, send func(json.RawMessage) error) (json.RawMessage, error) {
+		close(began)
 		err := send(json.RawMessage("1"))
 		ended <- err
 		return nil, err
 	})()
 	c := join(t, &websocket.Dialer{}, url)
 	c.ask(`{"type":"call","id":1,"uri":"s","credit":0}`, `{"type":"ack","id":1}`)
+	<-began // the ack may come first, and a call that has not begun ends without its function
 	c.ws.Close()
 	select {
 	case err := <-ended:
