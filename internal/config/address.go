@@ -23,10 +23,12 @@ func cleanHost(host string) (string, error) {
 	if strings.HasPrefix(host, "[") && strings.HasSuffix(host, "]") {
 		host = host[1 : len(host)-1]
 	}
-	address, _, _ := strings.Cut(host, "%") // a zone may follow
-	isAddress := strings.Contains(host, ":")
-	odd := isAddress && net.ParseIP(address) == nil || !isAddress && strings.ContainsAny(host, " /@[],\"") || strings.ContainsFunc(host, unicode.IsControl)
-	return host, wrong(quote(host), flaw{odd, "is not a host"})
+	odd := strings.ContainsAny(host, " /@[],\"")
+	if strings.Contains(host, ":") {
+		address, _, _ := strings.Cut(host, "%") // a zone may follow
+		odd = net.ParseIP(address) == nil
+	}
+	return host, wrong(quote(host), flaw{odd || strings.ContainsFunc(host, unicode.IsControl), "is not a host"})
 }
 
 // readNetwork accepts an address or a network.

@@ -92,6 +92,8 @@ func oneRedis(of map[string]setting) []setting {
 		calls.value.Fault("", "is given without "+oldEvents, "both, or "+oldRedis)
 	case !hasCalls:
 		events.value.Fault("", "is given without "+oldCalls, "both, or "+oldRedis)
+	case !events.value.Alone():
+		events.value.Fault("", "is not one value", "an address")
 	default:
 		calls.value.Replace(func(text string) string { return text + " " + events.value.Value() })
 		return []setting{calls}

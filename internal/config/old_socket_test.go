@@ -46,20 +46,22 @@ func TestOldSocket(t *testing.T) {
 // What the old server passed over is a fault, with its line.
 func TestOldSocketFaults(t *testing.T) {
 	for text, want := range map[string]string{
-		"server: {adr: ':1'}":                             "juggler.yml:1: server.adr: unknown key; did you mean server.addr?",
-		"serve: {addr: ':1'}":                             "juggler.yml:1: serve: unknown key; did you mean server?",
-		"workers: {count: 1}":                             "juggler.yml:1: workers: unknown key; allowed: caller_broker, redis, server",
-		"redis: {password: secret}":                       "juggler.yml:1: redis.password: unknown key; allowed: addr, caller, idle_timeout, max_active, max_idle, pubsub",
-		"server: {read_timeout: soon}":                    `juggler.yml:1: server.read_timeout: "soon" is not a time such as 300ms, 10s or 2m; allowed: 1ms to 720h`,
-		"server:\n  read_limit: -1":                       "juggler.yml:2: server.read_limit: \"-1\" is out of range; allowed: 1 to 1GiB",
-		"server: {paths: ws}":                             `juggler.yml:1: server.paths: `,
-		"server: {paths: [ws]}":                           `juggler.yml:1: server.paths: `,
-		"server: {paths: [/ws, {a: b}]}":                  `juggler.yml:1: server.paths: has an item that is not plain text`,
-		"server: {whitelisted_origins: ['*']}":            `juggler.yml:1: server.whitelisted_origins: "*" is not an origin`,
-		"redis: {addr: 'h:1', pubsub: {addr: 'i:1'}}":     "juggler.yml:1: redis.addr: is given beside",
-		"redis: {pubsub: {addr: 'i:1'}}":                  "juggler.yml:1: redis.pubsub.addr: is given without redis.caller.addr",
-		"redis: {caller: {addr: 'i:1'}}":                  "juggler.yml:1: redis.caller.addr: is given without redis.pubsub.addr",
-		"server: {addr: ':1'}\nserver: {addr: ':secret'}": "juggler.yml:2: ",
+		"server: {adr: ':1'}":                                 "juggler.yml:1: server.adr: unknown key; did you mean server.addr?",
+		"serve: {addr: ':1'}":                                 "juggler.yml:1: serve: unknown key; did you mean server?",
+		"workers: {count: 1}":                                 "juggler.yml:1: workers: unknown key; allowed: caller_broker, redis, server",
+		"redis: {password: secret}":                           "juggler.yml:1: redis.password: unknown key; allowed: addr, caller, idle_timeout, max_active, max_idle, pubsub",
+		"server: {read_timeout: soon}":                        `juggler.yml:1: server.read_timeout: "soon" is not a time such as 300ms, 10s or 2m; allowed: 1ms to 720h`,
+		"server:\n  read_limit: -1":                           "juggler.yml:2: server.read_limit: \"-1\" is out of range; allowed: 1 to 1GiB",
+		"server: {paths: ws}":                                 `juggler.yml:1: server.paths: `,
+		"server: {paths: [ws]}":                               `juggler.yml:1: server.paths: `,
+		"server: {paths: [/ws, {a: b}]}":                      `juggler.yml:1: server.paths: has an item that is not plain text`,
+		"server: {whitelisted_origins: ['*']}":                `juggler.yml:1: server.whitelisted_origins: "*" is not an origin`,
+		"redis: {addr: 'h:1', pubsub: {addr: 'i:1'}}":         "juggler.yml:1: redis.addr: is given beside",
+		"redis: {pubsub: {addr: 'i:1'}}":                      "juggler.yml:1: redis.pubsub.addr: is given without redis.caller.addr",
+		"redis: {caller: {addr: 'i:1'}}":                      "juggler.yml:1: redis.caller.addr: is given without redis.pubsub.addr",
+		"redis: {pubsub: {addr: [i]}, caller: {addr: 'h:1'}}": "juggler.yml:1: redis.pubsub.addr: is not one value",
+		"redis: {pubsub: {addr: 'i:1'}, caller: {addr: {}}}":  "juggler.yml:1: redis.caller.addr: ",
+		"server: {addr: ':1'}\nserver: {addr: ':secret'}":     "juggler.yml:2: ",
 	} {
 		_, err := loadOld(text)
 		if err == nil || !strings.HasPrefix(err.Error(), want) || strings.Contains(err.Error(), "secret") {

@@ -47,7 +47,7 @@ func newCopy(ctx context.Context) (c *copied, err error) {
 }
 
 func (c *copied) remove(ctx context.Context) {
-	if _, err := command(ctx, c.root, "git", "worktree", "remove", "--force", c.in); err != nil {
+	if _, err := command(context.WithoutCancel(ctx), c.root, "git", "worktree", "remove", "--force", c.in); err != nil {
 		fmt.Fprintln(os.Stderr, "ablation:", err)
 	}
 }

@@ -35,6 +35,7 @@ func work(ctx context.Context, all []*mechanism, flags []string) error {
 	for _, m := range ablated.FindAllStringSubmatch(string(text), -1) {
 		wanted = append(wanted, m[1])
 	}
+	slices.Sort(wanted)
 	if err := build(ctx, all, slices.Compact(wanted)); err != nil {
 		return err
 	}

@@ -237,7 +237,7 @@ func place(s *scenario.Scenario, cabrank string) (placed *scenario.Scenario, for
 	if !s.NeedsExamples() {
 		return s.Placed(at), func() {}, nil
 	}
-	if at.Examples, err = os.MkdirTemp("", "cabrank-lab-"); err != nil {
+	if at.Examples, err = testbed.TempFolder(); err != nil {
 		return nil, nil, err
 	}
 	forget = func() { _ = os.RemoveAll(at.Examples) } // it is ours

@@ -93,8 +93,6 @@ func (o GatewayOptions) path(number uint64) string {
 // Errors: one line with its last answer, when ctx ends.
 func (c *Gateway) Ready(ctx context.Context) error {
 	path := cmp.Or(c.options.Ready, c.options.path(0))
-	again := time.NewTicker(askGatewayEvery)
-	defer again.Stop()
 	var last traffic.Answer
 	for {
 		answer := c.get(ctx, path)
@@ -105,7 +103,7 @@ func (c *Gateway) Ready(ctx context.Context) error {
 			last = answer
 		}
 		select {
-		case <-again.C:
+		case <-time.After(askGatewayEvery):
 		case <-ctx.Done():
 			return fmt.Errorf("the gateway at %s does not answer %s: %s", c.options.Address, path, last.Message)
 		}

@@ -44,8 +44,6 @@ func (c *connectClient) Ready(ctx context.Context) error {
 
 // ready asks, again while nobody listens.
 func (c *connectClient) ready(ctx context.Context, w way) error {
-	again := time.NewTicker(askEvery)
-	defer again.Stop()
 	var last error
 	for {
 		err := c.ask(ctx, w)
@@ -59,7 +57,7 @@ func (c *connectClient) ready(ctx context.Context, w way) error {
 			last = err
 		}
 		select {
-		case <-again.C:
+		case <-time.After(askEvery):
 		case <-ctx.Done():
 			return last
 		}

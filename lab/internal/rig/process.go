@@ -147,15 +147,13 @@ func (p *process) ready(ctx context.Context, how, addr string) error {
 // until asks again and again, until there is no error, or the process or ctx has ended.
 func (p *process) until(ctx context.Context, ask func() error) error {
 	child := p.now()
-	again := time.NewTicker(askEvery)
-	defer again.Stop()
 	for {
 		err := ask()
 		if err == nil {
 			return nil
 		}
 		select {
-		case <-again.C:
+		case <-time.After(askEvery):
 		case <-child.Ended():
 			how, _ := child.Exit()
 			return fmt.Errorf("%s has ended before it answered: %s%s", p.name, how, said(child))

@@ -74,7 +74,7 @@ func Start(ctx context.Context, spec Spec) (*Rig, error) {
 }
 
 func (r *Rig) start(ctx context.Context) (err error) {
-	if r.folder, err = os.MkdirTemp("", "cabrank-lab-"); err != nil {
+	if r.folder, err = testbed.TempFolder(); err != nil {
 		return err
 	}
 	if r.keeper, err = testbed.StartKeeper(r.spec.Programs.Lab); err != nil {

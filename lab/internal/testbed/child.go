@@ -146,11 +146,9 @@ func (c *Child) Stop() {
 
 // End gives the process some time to end, and ends it then, with what it has started.
 func (c *Child) End(patience time.Duration) {
-	late := time.NewTimer(patience)
-	defer late.Stop()
 	select {
 	case <-c.ended:
-	case <-late.C:
+	case <-time.After(patience):
 	}
 	c.Kill()
 }
@@ -201,10 +199,8 @@ func (o *output) String() string {
 
 // Wait returns after a time, or when ctx ends, with its error.
 func Wait(ctx context.Context, d time.Duration) error {
-	over := time.NewTimer(d)
-	defer over.Stop()
 	select {
-	case <-over.C:
+	case <-time.After(d):
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()

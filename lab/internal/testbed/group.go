@@ -251,14 +251,30 @@ func (t *Tree) mkdir(dir string) error {
 	above := path.Dir(dir)
 	names, _ := t.files.list(above) // without it they stay
 	for _, name := range names {
-		rest, ours := strings.CutPrefix(name, prefix)
-		number, _, _ := strings.Cut(rest, "-")
-		pid, err := strconv.Atoi(number)
-		if ours && err == nil && errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
+		if ofTheDead(name) {
 			t.remove(path.Join(above, name))
 		}
 	}
 	return t.files.mkdir(dir)
+}
+
+// TempFolder makes a folder for the files of a run, when those of the dead are removed.
+func TempFolder() (string, error) {
+	left, _ := filepath.Glob(filepath.Join(os.TempDir(), prefix+"*"))
+	for _, folder := range left {
+		if ofTheDead(filepath.Base(folder)) {
+			_ = os.RemoveAll(folder) // it is ours, or it stays
+		}
+	}
+	return os.MkdirTemp("", fmt.Sprintf("%s%d-", prefix, os.Getpid()))
+}
+
+// ofTheDead reports whether a folder was made by a lab that has ended.
+func ofTheDead(name string) bool {
+	rest, ours := strings.CutPrefix(name, prefix)
+	number, _, _ := strings.Cut(rest, "-")
+	pid, err := strconv.Atoi(number)
+	return ours && err == nil && errors.Is(syscall.Kill(pid, 0), syscall.ESRCH)
 }
 
 // remove removes a folder with those in it, if no process is there.
@@ -275,10 +291,8 @@ const removeTime = 2 * time.Second
 
 // Close ends what still runs in the groups, and removes them.
 func (t *Tree) Close() {
-	again := time.NewTicker(10 * time.Millisecond)
-	defer again.Stop()
 	for began := time.Now(); slices.ContainsFunc(t.made, (*Group).end) && time.Since(began) < removeTime; {
-		<-again.C
+		time.Sleep(10 * time.Millisecond)
 	}
 	for _, folder := range t.folders {
 		t.remove(folder)

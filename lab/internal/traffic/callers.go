@@ -12,8 +12,6 @@ import (
 func (l *Load) callers(ctx, calls context.Context) time.Duration {
 	profile := l.plan.Callers.after(l.plan.Warmup)
 	length := l.plan.Length()
-	over := time.NewTimer(length - l.now())
-	defer over.Stop()
 	stop := make(chan struct{})
 	var stopped atomic.Bool
 	for i, all := l.plan.Part, l.plan.callers(); i < all; i += l.plan.parts() {
@@ -27,7 +25,7 @@ func (l *Load) callers(ctx, calls context.Context) time.Duration {
 	select {
 	case <-l.allMade():
 		end, l.made = min(l.now(), length), true
-	case <-over.C:
+	case <-time.After(length - l.now()):
 	case <-ctx.Done():
 		end = min(l.now(), length)
 	}

@@ -124,11 +124,9 @@ func (l *Load) await(giveUp context.CancelFunc) {
 		l.calls.Wait()
 		close(ended)
 	}()
-	grace := time.NewTimer(l.plan.Grace)
-	defer grace.Stop()
 	select {
 	case <-ended:
-	case <-grace.C:
+	case <-time.After(l.plan.Grace):
 		l.closing.Store(true)
 		giveUp()
 		<-ended
@@ -251,11 +249,9 @@ func Follow(live func() Live, tell func(Live)) (end func()) {
 	done, over := make(chan struct{}), make(chan struct{})
 	go func() { // ends by end
 		defer close(over)
-		tick := time.NewTicker(time.Second)
-		defer tick.Stop()
 		for {
 			select {
-			case <-tick.C:
+			case <-time.After(time.Second):
 				tell(live())
 			case <-done:
 				return
