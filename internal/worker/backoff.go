@@ -46,9 +46,6 @@ func (b *backOff) exited(now, served time.Duration, chance float64) time.Duratio
 }
 
 func (b *backOff) base() time.Duration {
-	wait := backOffFirst
-	for i := 1; i < b.inARow && wait < backOffMax; i++ {
-		wait *= 2
-	}
-	return min(wait, backOffMax)
+	const doublings = 9 // more are beyond backOffMax
+	return min(backOffFirst<<min(b.inARow-1, doublings), backOffMax)
 }

@@ -173,7 +173,7 @@ func (f *foreman) placeOf(number int, status Status) place {
 	return s
 }
 
-// leave removes a occupancy that has ended.
+// leave removes an occupancy that has ended.
 func (f *foreman) leave(number int, t *occupancy) {
 	delete(f.occupancies, number)
 	if f.op != nil && f.op.replaces(number, t) {
@@ -197,7 +197,7 @@ func (f *foreman) start(number int, first chan<- error) {
 	f.s.running.Go(func() { w.run(t, first) })
 }
 
-// retire ends a occupancy.
+// retire ends an occupancy.
 func (f *foreman) retire(number int) {
 	t, w := f.occupancies[number], f.s.workerAt(number)
 	t.retiring, t.reason = true, ReasonScale

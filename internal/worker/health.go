@@ -161,10 +161,8 @@ func (p *prober) tell(ctx context.Context, f finding) bool {
 
 // sleep reports false when ctx ended first.
 func sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(d):
 		return true
 	case <-ctx.Done():
 		return false

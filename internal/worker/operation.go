@@ -138,7 +138,7 @@ func (f *foreman) follow(places []place) {
 	}
 }
 
-// troubles returns how many processes of a occupancy have ended by themselves, how the
+// troubles returns how many processes of an occupancy have ended by themselves, how the
 // last one did, and whether another one would not help either: because the last was not
 // ready in time or could not be made.
 func (f *foreman) troubles(number int, t *occupancy) (n int, noUse bool, how string) {

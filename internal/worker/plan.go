@@ -1,6 +1,9 @@
 package worker
 
-import "sort"
+import (
+	"cmp"
+	"slices"
+)
 
 // place is the state of one place, for the plan.
 type place struct {
@@ -135,15 +138,12 @@ func leavingOrder(places []place) []place {
 		}
 		return 5
 	}
-	sort.SliceStable(order, func(i, j int) bool {
-		a, b := order[i], order[j]
-		if by := rank(a) - rank(b); by != 0 {
-			return by < 0
-		}
+	slices.SortStableFunc(order, func(a, b place) int {
+		by := cmp.Compare(b.number, a.number)
 		if a.outdated {
-			return a.number < b.number
+			by = -by
 		}
-		return b.number < a.number
+		return cmp.Or(rank(a)-rank(b), by)
 	})
 	return order
 }

@@ -212,7 +212,7 @@ func rollFor(t *testing.T, p plan, boot, leave func() int) (now int) {
 		w.places[number].ready = true
 	}
 	w.first = w.last + 1
-	due := make(map[uint64]int) // when a occupancy is ready, or gone
+	due := make(map[uint64]int) // when an occupancy is ready, or gone
 	for ; now < 100_000; now++ {
 		for i, s := range w.places {
 			switch {

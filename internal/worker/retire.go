@@ -77,8 +77,7 @@ func (w *worker) lastPage(l *child) {
 // awaitCalls waits until the worker has no calls, at most for limit. It gives up when
 // one of the channels is closed, which may be nil, or Stop has come.
 func (w *worker) awaitCalls(exited <-chan struct{}, limit time.Duration, hurry <-chan struct{}) {
-	overtime := time.NewTimer(limit)
-	defer overtime.Stop()
+	overtime := time.After(limit)
 	poll := time.NewTicker(drainPoll)
 	defer poll.Stop()
 	for w.activity().InFlight > 0 {
@@ -91,7 +90,7 @@ func (w *worker) awaitCalls(exited <-chan struct{}, limit time.Duration, hurry <
 			return
 		case <-w.s.stopping:
 			return
-		case <-overtime.C:
+		case <-overtime:
 			return
 		}
 	}

@@ -1,8 +1,6 @@
 package worker
 
-import (
-	"time"
-)
+import "time"
 
 const (
 	// computeFor is how long a worker must be seen to compute without a pause before it is

@@ -38,36 +38,16 @@ const (
 	Vacant
 )
 
-func (s State) String() string {
-	switch s {
-	case Starting:
-		return "starting"
-	case Ready:
-		return "ready"
-	case Suspect:
-		return "suspect"
-	case NotServing:
-		return "not serving"
-	case Stopped:
-		return "stopped"
-	case Draining:
-		return "draining"
-	case Stopping:
-		return "stopping"
-	case BackOff:
-		return "back-off"
-	case CrashLoop:
-		return "crash loop"
-	case Vacant:
-		return "vacant"
-	}
-	return "unknown"
+var stateNames = [...]string{
+	Starting: "starting", Ready: "ready", Suspect: "suspect", NotServing: "not serving", Stopped: "stopped",
+	Draining: "draining", Stopping: "stopping", BackOff: "back-off", CrashLoop: "crash loop",
+	Vacant: "vacant",
 }
 
+func (s State) String() string { return nameIn(stateNames[:], s) }
+
 // States returns every State, in order, for tables with one row per state.
-func States() []State {
-	return []State{Starting, Ready, Suspect, NotServing, Stopped, Draining, Stopping, BackOff, CrashLoop, Vacant}
-}
+func States() []State { return every[State](len(stateNames)) }
 
 // Cause is why a worker is restarted. Its String is the value of the cause
 // label of cabrank_worker_restarts_total, which has no other values.
@@ -100,34 +80,16 @@ const (
 	CauseOOM
 )
 
-func (c Cause) String() string {
-	switch c {
-	case CauseExit:
-		return "exit"
-	case CauseSignal:
-		return "signal"
-	case CauseBootTimeout:
-		return "boot timeout"
-	case CauseAddressTaken:
-		return "address taken"
-	case CauseExecFailed:
-		return "exec failed"
-	case CauseHung:
-		return "hung"
-	case CauseHookFailed:
-		return "hook failed"
-	case CauseRunTime:
-		return "run time"
-	case CauseOOM:
-		return "oom"
-	}
-	return "unknown"
+var causeNames = [...]string{
+	CauseExit: "exit", CauseSignal: "signal", CauseBootTimeout: "boot timeout",
+	CauseAddressTaken: "address taken", CauseExecFailed: "exec failed", CauseHung: "hung",
+	CauseHookFailed: "hook failed", CauseRunTime: "run time", CauseOOM: "oom",
 }
 
+func (c Cause) String() string { return nameIn(causeNames[:], c) }
+
 // Causes returns every Cause, in order.
-func Causes() []Cause {
-	return []Cause{CauseExit, CauseSignal, CauseBootTimeout, CauseAddressTaken, CauseExecFailed, CauseHung, CauseHookFailed, CauseRunTime, CauseOOM}
-}
+func Causes() []Cause { return every[Cause](len(causeNames)) }
 
 // Reason is why a worker was ended on purpose. Its String is the value of the
 // reason label of cabrank_worker_retired_total.
@@ -153,34 +115,30 @@ const (
 	ReasonCgroupMemory
 )
 
-func (r Reason) String() string {
-	switch r {
-	case ReasonRoll:
-		return "roll"
-	case ReasonScale:
-		return "scale"
-	case ReasonDrain:
-		return "drain"
-	case ReasonFailed:
-		return "not ready"
-	case ReasonCalls:
-		return "calls"
-	case ReasonAge:
-		return "age"
-	case ReasonMemory:
-		return "memory"
-	case ReasonCgroupMemory:
-		return "cgroup memory"
+var reasonNames = [...]string{
+	ReasonRoll: "roll", ReasonScale: "scale", ReasonDrain: "drain", ReasonFailed: "not ready",
+	ReasonCalls: "calls", ReasonAge: "age", ReasonMemory: "memory", ReasonCgroupMemory: "cgroup memory",
+}
+
+func (r Reason) String() string { return nameIn(reasonNames[:], r) }
+
+// Reasons returns every Reason, in order.
+func Reasons() []Reason { return every[Reason](len(reasonNames)) }
+
+// nameIn returns the name of a value in a table.
+func nameIn[T ~uint8](names []string, v T) string {
+	if int(v) < len(names) {
+		return names[v]
 	}
 	return "unknown"
 }
 
-// Reasons returns every Reason, in order.
-func Reasons() []Reason {
-	return []Reason{
-		ReasonRoll, ReasonScale, ReasonDrain, ReasonFailed,
-		ReasonCalls, ReasonAge, ReasonMemory, ReasonCgroupMemory,
+// every returns the values from 0 up to n.
+func every[T ~uint8](n int) (all []T) {
+	for v := range T(n) {
+		all = append(all, v)
 	}
+	return all
 }
 
 // Page is where the metrics page of a process may be: the process was told both.

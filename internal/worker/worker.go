@@ -72,7 +72,7 @@ func newWorker(s *Supervisor, number int, name string) *worker {
 	return w
 }
 
-// occupy gives the vacant place to a occupancy, before its goroutine runs.
+// occupy gives the vacant place to an occupancy, before its goroutine runs.
 func (w *worker) occupy(t *occupancy) {
 	w.occupancy, w.backOff = t, backOff{}
 	w.board.change(func(s *Status) {
@@ -81,7 +81,7 @@ func (w *worker) occupy(t *occupancy) {
 	})
 }
 
-// vacate is the last thing that the goroutine of a occupancy does.
+// vacate is the last thing that the goroutine of an occupancy does.
 func (w *worker) vacate() {
 	w.tick.Stop()
 	w.beat.Store(noBeat)
@@ -406,11 +406,10 @@ func (w *worker) rest(end ending) bool {
 	if w.backOff.looping && !wasLooping {
 		w.log.Error("worker in a crash loop: 5 exits within 60 s", "how", end.how)
 	}
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
+	over := time.After(wait)
 	for {
 		select {
-		case <-timer.C:
+		case <-over:
 			return true
 		case <-w.tick.C:
 			w.showBeat()
