@@ -28,6 +28,7 @@ func TestFileFaults(t *testing.T) {
 			"cabrank.yml:1: x-all: unknown key, in which nothing can be kept for aliases; allowed: the anchor (&name) where its value is used first"},
 		{"anchors under a key of their own", "anchors:\n  port: &port 7\nserver: {port: *port}",
 			"cabrank.yml:1: anchors: unknown key, in which nothing can be kept for aliases; allowed: the anchor (&name) where its value is used first"},
+		{"unknown key with an alias", "workers: {count: &n 2}\nqueue: {lenght: *n}", "cabrank.yml:2: queue.lenght: unknown key; did you mean queue.length?"},
 		{"wrong level", "workers:\ncount: 2", "cabrank.yml:2: count: unknown key; did you mean workers.count?"},
 		{"wrong level, one of many", "port: 1", "cabrank.yml:1: port: unknown key; did you mean server.port or probes.port or metrics.port?"},
 		{"name of a flag", "queue-timeout: 5s", "cabrank.yml:1: queue-timeout: unknown key; did you mean queue.timeout?"},

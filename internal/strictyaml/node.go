@@ -153,9 +153,9 @@ func (n Node) Value() string { return n.yaml.Value }
 // IsMap reports whether the value has keys.
 func (n Node) IsMap() bool { return n.Given() && n.yaml.Kind == yaml.MappingNode }
 
-// Anchored reports whether the value, or one in it, is kept for aliases.
+// Anchored reports whether the value, or one in it, is kept for aliases, and stands here.
 func (n Node) Anchored() bool {
-	return n.yaml.Anchor != "" || slices.ContainsFunc(n.yaml.Content, func(inner *yaml.Node) bool { return inner.Anchor != "" })
+	return n.yaml.Line >= n.Line && (n.yaml.Anchor != "" || slices.ContainsFunc(n.yaml.Content, func(inner *yaml.Node) bool { return inner.Anchor != "" }))
 }
 
 // Items returns the entries of a list; nil if the value is none.
