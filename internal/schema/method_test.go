@@ -114,7 +114,7 @@ func TestDepth(t *testing.T) {
 		if _, err := m.AppendRequest(nil, []byte(in)); err == nil {
 			t.Errorf("%d bytes of %.20s... were taken", len(in), in)
 		}
-		if took := time.Since(began); took > 3*time.Second {
+		if took := time.Since(began); took > 30*time.Second {
 			t.Errorf("%.20s... took %s", in, took)
 		}
 	}
@@ -143,7 +143,7 @@ func TestManyOfALargeType(t *testing.T) {
 	if _, err := m.AppendRequest(nil, []byte(`{"all":[`+strings.Repeat(one+",", 30_000)+one+`]}`)); err != nil {
 		t.Fatal(err)
 	}
-	if took := time.Since(began); took > 3*time.Second {
+	if took := time.Since(began); took > 30*time.Second {
 		t.Errorf("it took %s", took)
 	}
 }
