@@ -24,7 +24,7 @@ const NotAgain = "not to be run again: "
 // that itself.
 func CheckLeaks(t testing.TB) {
 	t.Helper()
-	before := goroutines()
+	before := goroutines(func(string) bool { return true }) // one that has not begun does not show whose it is
 	t.Cleanup(func() {
 		t.Helper()
 		awaitNone(t, before)
@@ -47,7 +47,7 @@ func awaitNone(t testing.TB, before map[string]string) {
 	t.Helper()
 	var left map[string]string
 	Eventually(stackTB{t, &left}, patience, "goroutines to end", func() bool {
-		left = goroutines()
+		left = goroutines(ours)
 		for id := range before {
 			delete(left, id)
 		}
@@ -81,13 +81,12 @@ func (exitTB) Fatalf(format string, args ...any) {
 	os.Exit(1)
 }
 
-// goroutines returns the stacks of this module's goroutines by their id, the
-// one that asks and those of running tests left out.
-func goroutines() map[string]string {
+// goroutines returns the stacks of some goroutines by their id, the one that asks left out.
+func goroutines(which func(stack string) bool) map[string]string {
 	found := map[string]string{}
 	for i, stack := range strings.Split(stacks(), "\n\n") {
 		id, _, ok := strings.Cut(stack, " [")
-		if i > 0 && ok && ours(stack) {
+		if i > 0 && ok && which(stack) {
 			found[id] = stack
 		}
 	}

@@ -292,15 +292,15 @@ func TestBadPreface(t *testing.T) {
 
 // A goroutine that stays is found, with its stack; one that ends is not.
 func TestLeakIsFound(t *testing.T) {
-	before := goroutines()
+	before := goroutines(ours)
 	release := make(chan struct{})
 	go func() { <-release }()
-	for id, stack := range goroutines() {
+	for id, stack := range goroutines(ours) {
 		if before[id] == "" && !strings.Contains(stack, "TestLeakIsFound") {
 			t.Errorf("an innocent goroutine was found:\n%s", stack)
 		}
 	}
-	if len(goroutines()) == len(before) {
+	if len(goroutines(ours)) == len(before) {
 		t.Error("the goroutine was not found")
 	}
 	close(release)
