@@ -20,8 +20,7 @@ import (
 func TestByteAtATimeCallers(t *testing.T) { //nolint:tparallel // beside each other, not beside tests that are judged by their time
 	t.Run("go", func(t *testing.T) {
 		t.Parallel()
-		c := harness.StartFault(t, harness.FaultWorker(t), "--workers", "2", "--slots", "1")
-		c.WaitWorkers(2)
+		c := harness.StartFault(t, harness.FaultWorker(t), "--workers", "2", "--slots", "1").Booted(2)
 		byteAtATime(t, c)
 	})
 	for _, lang := range []string{"python", "ruby"} {
@@ -41,9 +40,7 @@ func byteAtATime(t *testing.T, c *harness.Cabrank) {
 		var took []time.Duration
 		for n := range calls {
 			began := time.Now()
-			if got := harness.CallIo(t.Context(), conn, strconv.Itoa(n), service); got.Err != nil {
-				t.Errorf("call %d: %v", n, got.Err)
-			}
+			harness.CallIo(t.Context(), conn, strconv.Itoa(n), service).WantOK(t)
 			took = append(took, time.Since(began))
 		}
 		slices.Sort(took)

@@ -25,8 +25,7 @@ import (
 func startFaultEnv(t *testing.T, env ...string) *harness.Cabrank {
 	t.Helper()
 	args := slices.Concat([]string{"--transport", "unix", "--workers", "1", "--slots", "1", "--"}, harness.FaultWorker(t))
-	c := harness.StartCabrankEnv(t, env, args...)
-	c.WaitWorkers(1)
+	c := harness.StartCabrankEnv(t, env, args...).Booted(1)
 	return c
 }
 
@@ -41,9 +40,7 @@ func TestStalledCallerMakesRoom(t *testing.T) {
 		t.Fatal(err)
 	}
 	began := time.Now()
-	if got := harness.CallIo(t.Context(), conn, "1", time.Millisecond); got.Err != nil {
-		t.Errorf("the call behind it: %v", got.Err)
-	}
+	harness.CallIo(t.Context(), conn, "1", time.Millisecond).WantOK(t)
 	if took := time.Since(began); took < time.Second {
 		t.Errorf("it had its slot after %v", took)
 	}
@@ -70,9 +67,7 @@ func TestAnswerWaitsForItsCaller(t *testing.T) {
 	slow.WriteBody(1, testkit.End, append(prefix, message...))
 	slow.WantHeaders(1, testkit.NoEnd)
 	for n := range 20 {
-		if got := harness.CallIo(t.Context(), conn, strconv.Itoa(n), time.Millisecond); got.Err != nil {
-			t.Fatalf("call %d beside it: %v", n, got.Err)
-		}
+		harness.CallIo(t.Context(), conn, strconv.Itoa(n), time.Millisecond).WantOK(t)
 	}
 	slow.WriteWindowUpdate(0, 1<<24)
 	slow.WriteWindowUpdate(1, 1<<24)
@@ -92,14 +87,11 @@ func TestWorkIsFinished(t *testing.T) {
 			c := startFaultEnv(t, "CABRANK_ON_CANCEL="+how)
 			conn := harness.Dial(t, c.Addr)
 			ctx, cancel := context.WithCancel(t.Context())
-			left := make(chan harness.Outcome, 1)
-			go func() { left <- harness.CallIo(ctx, conn, "left", service) }() // ends with ctx
+			left := harness.GoIo(ctx, conn, "left", service) // ends with ctx
 			c.WaitTaken(1)
 			cancel()
 			<-left
-			if got := harness.CallIo(t.Context(), conn, "next", 0); got.Err != nil {
-				t.Errorf("the next call: %v", got.Err)
-			}
+			harness.CallIo(t.Context(), conn, "next", 0).WantOK(t)
 			c.WaitTaken(2) // the worker has said before that what it had said of the first one
 			if got := strings.Contains(c.Output(), "done left"); got != done {
 				t.Errorf("done is %v, want %v", got, done)

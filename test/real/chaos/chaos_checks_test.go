@@ -109,9 +109,7 @@ func (r *chaosRun) stopLast(t *testing.T) {
 		r.Stop()
 		return
 	}
-	if code := r.ExitCode(harness.Patience); code != 0 {
-		t.Errorf("the old cabrank has ended with %d after the upgrade, want 0", code)
-	}
+	r.WantExit(harness.Patience, 0)
 	r.SignalTo(r.pid(), syscall.SIGTERM)
 	r.WaitNoneLeft(harness.StopBound)
 }

@@ -31,8 +31,7 @@ func TestNoSlotIsLostInChaos(t *testing.T) {
 		workers, slots   = 3, 4
 		callers, seconds = 40, 6
 	)
-	c := harness.StartFault(t, harness.FaultWorker(t), "--workers", strconv.Itoa(workers), "--slots", strconv.Itoa(slots))
-	c.WaitWorkers(workers)
+	c := harness.StartFault(t, harness.FaultWorker(t), "--workers", strconv.Itoa(workers), "--slots", strconv.Itoa(slots)).Booted(workers)
 	ctx, cancel := context.WithTimeout(t.Context(), seconds*time.Second)
 	defer cancel()
 	var all sync.WaitGroup

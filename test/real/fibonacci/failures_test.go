@@ -77,9 +77,7 @@ func TestFrontStops(t *testing.T) {
 			if got := <-answered; !strings.HasPrefix(got, "200 ") {
 				t.Errorf("the request under way: %s", got)
 			}
-			if code := front.ExitCode(harness.Patience); code != 0 {
-				t.Errorf("exit code %d", code)
-			}
+			front.WantExit(harness.Patience, 0)
 			if code, _, _ := try(t, http.MethodGet, front.url+"/healthz"); code != 0 {
 				t.Errorf("still there: %d", code)
 			}
@@ -100,9 +98,7 @@ func TestFrontStopsInTime(t *testing.T) {
 			}()
 			s.Wait(harness.Patience, "a call", func() bool { return served.MatchString(s.page(t)) })
 			front.Signal(syscall.SIGTERM)
-			if code := front.ExitCode(harness.Patience); code != 0 {
-				t.Errorf("exit code %d", code)
-			}
+			front.WantExit(harness.Patience, 0)
 			if code := <-answered; code == http.StatusOK {
 				t.Error("100,000 calls were made within a second")
 			}
@@ -140,9 +136,7 @@ func TestServerStops(t *testing.T) {
 			if failed := tally.Failed(); len(failed) > 0 {
 				t.Errorf("failed: %v", failed)
 			}
-			if code := s.ExitCode(harness.Patience); code != 0 {
-				t.Errorf("exit code %d", code)
-			}
+			s.WantExit(harness.Patience, 0)
 		})
 	}
 }
@@ -171,9 +165,7 @@ func TestBadSettings(t *testing.T) {
 			{f.front, []string{"PORT=" + port}, "cannot listen on 127.0.0.1:" + port},
 		} {
 			p := startProgram(t, c.program, c.env...)
-			if code := p.ExitCode(harness.LangBound); code != 2 {
-				t.Errorf("%s with %v ends with %d, want 2", c.program, c.env, code)
-			}
+			p.WantExit(harness.LangBound, 2)
 			wantOneLine(t, coreLine.ReplaceAllString(p.Log(), ""), c.says)
 		}
 	}

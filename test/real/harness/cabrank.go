@@ -206,11 +206,7 @@ func (c *Cabrank) WaitReady(within time.Duration) {
 func (c *Cabrank) Stop() {
 	c.T.Helper()
 	c.Ended = true
-	c.Signal(syscall.SIGTERM)
-	if code := c.ExitCode(StopBound); code != 0 {
-		c.T.Errorf("cabrank ended with %v after SIGTERM, want exit code 0", c.Cmd.ProcessState)
-	}
-	c.WaitNoneLeft(Patience)
+	c.StopBy(syscall.SIGTERM)
 }
 
 // Kill ends cabrank by SIGKILL. R18 gives its workers 3 s: WaitNoneLeft.
@@ -239,14 +235,6 @@ func (c *Cabrank) PeakMemory() int {
 		c.T.Fatalf("no VmHWM in %s: %v", status, err)
 	}
 	return kilobytes << 10
-}
-
-// RunToEnd runs a command that ends by itself.
-func RunToEnd(t testing.TB, args ...string) (p *Process, code int) {
-	t.Helper()
-	p = StartProcess(t, nil, CabrankBinary(t), args...)
-	code = p.ExitCode(Patience)
-	return p, code
 }
 
 // WantProbes compares the status of each probe.
@@ -320,9 +308,7 @@ func (c *Cabrank) StopWithin(bound time.Duration) {
 	c.T.Helper()
 	c.Ended = true
 	c.Signal(syscall.SIGTERM)
-	if code := c.ExitCode(bound); code != 0 {
-		c.T.Errorf("exit code %d after SIGTERM, want 0", code)
-	}
+	c.WantExit(bound, 0)
 }
 
 // StopSuccessor ends the process that has taken over if the signal came after

@@ -34,6 +34,14 @@ func StartFault(t testing.TB, worker []string, flags ...string) *Cabrank {
 	return StartCabrank(t, args...)
 }
 
+// RunLine is the command line of a cabrank over such workers for who starts it in another
+// way. Without other flags it has no pages.
+func RunLine(t testing.TB, worker []string, flags ...string) []string {
+	t.Helper()
+	line := []string{CabrankBinary(t), "run", "--listen", "127.0.0.1:0", "--probes", "off", "--metrics", "off", "--transport", "unix"}
+	return slices.Concat(line, flags, []string{"--"}, worker)
+}
+
 // Outcome is how one call ended.
 type Outcome struct {
 	ID     string
@@ -47,6 +55,21 @@ func CallIo(ctx context.Context, conn *grpc.ClientConn, id string, work time.Dur
 	ctx = metadata.AppendToOutgoingContext(ctx, CallIDKey, id)
 	reply, err := workpb.NewWorkClient(conn).Io(ctx, &workpb.IoRequest{Millis: uint32(work.Milliseconds())})
 	return Outcome{ID: id, Worker: reply.GetWorker(), Err: err}
+}
+
+// GoIo begins such a call, which ends with ctx at the latest, and sends its end.
+func GoIo(ctx context.Context, conn *grpc.ClientConn, id string, work time.Duration) <-chan Outcome {
+	ended := make(chan Outcome, 1)
+	go func() { ended <- CallIo(ctx, conn, id, work) }()
+	return ended
+}
+
+// WantOK holds that the call was answered.
+func (o Outcome) WantOK(t testing.TB) {
+	t.Helper()
+	if o.Err != nil {
+		t.Errorf("call %s: %v", o.ID, o.Err)
+	}
 }
 
 // Taken counts the executions of every call by its id, from the workers'
@@ -128,6 +151,16 @@ func (l *Load) Stop() []Outcome {
 	return l.Outcomes()
 }
 
+// WantNoFailure is Stop that holds that all calls were answered.
+func (l *Load) WantNoFailure(t testing.TB) []Outcome {
+	t.Helper()
+	all := l.Stop()
+	if failed := Failures(all); len(failed) > 0 {
+		t.Errorf("%d of %d calls failed, the first, %s, with %v", len(failed), len(all), failed[0].ID, failed[0].Err)
+	}
+	return all
+}
+
 // Failures returns the calls that were not answered with OK.
 func Failures(all []Outcome) []Outcome {
 	return slices.DeleteFunc(slices.Clone(all), func(o Outcome) bool { return o.Err == nil })
@@ -167,6 +200,13 @@ func (c *Cabrank) WaitWorkers(n int) int {
 	c.Wait(Patience, fmt.Sprintf("%d ready workers", n), func() bool { return len(c.LogLines("worker ready")) >= n })
 	c.Wait(Patience, "worker-1 to be ready", func() bool { return len(c.ReadyPIDs("worker-1")) > 0 })
 	return c.ReadyPIDs("worker-1")[0]
+}
+
+// Booted is WaitWorkers for who has just started c, which it returns.
+func (c *Cabrank) Booted(n int) *Cabrank {
+	c.T.Helper()
+	c.WaitWorkers(n)
+	return c
 }
 
 // ProbeWatch asks a probe all the time.

@@ -10,7 +10,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -33,20 +32,34 @@ func StartControlled(t testing.TB, worker []string, flags ...string) *Controlled
 	t.Helper()
 	socket := filepath.Join(ShortTempDir(t), "c.sock")
 	flags = append(flags, "--control", socket)
-	return &Controlled{Cabrank: StartFault(t, worker, flags...), Socket: socket, Op: NewOperator(t, socket)}
+	return Control(StartFault(t, worker, flags...), socket)
 }
 
-// Command runs a command to its end.
-func (c *Controlled) Command(args ...string) (p *Process, code int) {
+// StartControlledBy is StartControlled behind a wrapper, which starts cabrank by a command
+// line and may have ended before it. There are no pages.
+func StartControlledBy(t testing.TB, wrapper []string, flags ...string) *Controlled {
+	t.Helper()
+	socket := filepath.Join(ShortTempDir(t), "c.sock")
+	line := RunLine(t, FaultWorker(t), append([]string{"--control", socket}, flags...)...)
+	return Control(&Cabrank{Process: StartLine(t, slices.Concat(wrapper, line)...), Ended: true}, socket)
+}
+
+// Control is a cabrank that was started with a control socket.
+func Control(c *Cabrank, socket string) *Controlled {
+	return &Controlled{Cabrank: c, Socket: socket, Op: NewOperator(c.T, socket)}
+}
+
+// Command starts a command.
+func (c *Controlled) Command(args ...string) *Process {
 	c.T.Helper()
-	return RunToEnd(c.T, slices.Insert(args, 1, "--control", c.Socket)...)
+	return StartCLI(c.T, slices.Insert(args, 1, "--control", c.Socket)...)
 }
 
 // Must runs a command that has to succeed and returns what it printed.
 func (c *Controlled) Must(args ...string) string {
 	c.T.Helper()
-	p, code := c.Command(args...)
-	if code != 0 {
+	p := c.Command(args...)
+	if code := p.ExitCode(Patience); code != 0 {
 		c.T.Fatalf("%v: exit code %d\n%s%s", args, code, p.Output(), p.Log())
 	}
 	return p.Output()
@@ -66,10 +79,11 @@ func (c *Controlled) Await(what string, done func(*OperatorStatus) bool) {
 	testkit.Must(c.T, c.Op.Await(Patience, what, done))
 }
 
-// AwaitReady waits until there are n workers, all ready.
-func (c *Controlled) AwaitReady(n int) {
+// AwaitReady waits until there are n workers, all ready, and returns c.
+func (c *Controlled) AwaitReady(n int) *Controlled {
 	c.T.Helper()
 	c.Await(fmt.Sprintf("%d ready workers", n), func(s *OperatorStatus) bool { return s.Ready == n && len(s.Workers) == n })
+	return c
 }
 
 // FileExists reports whether there is a file, a socket or a link with this name.
@@ -81,11 +95,19 @@ func FileExists(path string) bool {
 // LongCalls begins n calls that outlive every drain, and returns when they run.
 func (c *Controlled) LongCalls(ctx context.Context, n int) <-chan Outcome {
 	c.T.Helper()
+	before := len(c.Taken())
+	ended := c.BeginLong(ctx, n)
+	c.WaitTaken(before + n)
+	return ended
+}
+
+// BeginLong is LongCalls that does not wait: the calls may go to other workers.
+func (c *Controlled) BeginLong(ctx context.Context, n int) <-chan Outcome {
+	c.T.Helper()
 	conn, ended, before := Dial(c.T, c.Addr), make(chan Outcome, n), len(c.Taken())
 	for i := range n {
 		go func() { ended <- CallIo(ctx, conn, fmt.Sprintf("long-%d-%d", before, i), time.Hour) }() // ctx ends it
 	}
-	c.WaitTaken(before + n)
 	return ended
 }
 
@@ -93,7 +115,8 @@ func (c *Controlled) LongCalls(ctx context.Context, n int) <-chan Outcome {
 // its exit status, and to the callers.
 func (c *Controlled) WantCut(ended <-chan Outcome, n, status int, command ...string) {
 	c.T.Helper()
-	p, code := c.Command(command...)
+	p := c.Command(command...)
+	code := p.ExitCode(Patience)
 	said := strings.Split(strings.TrimSpace(p.Output()), "\n")
 	last, want := said[len(said)-1], fmt.Sprintf(", %d calls were cut", n)
 	if slices.Contains(command, "--json") {
@@ -153,14 +176,4 @@ func (c *Controlled) KillAndAwait(worker string, n int) {
 	c.KillPID(pid)
 	c.Wait(Patience, "another process of "+worker, func() bool { next := c.pidOf(worker); return next != 0 && next != pid })
 	c.AwaitReady(n)
-}
-
-// StopInTime ends cabrank by SIGTERM, well within what R17 allows.
-func (c *Controlled) StopInTime() {
-	c.T.Helper()
-	c.Signal(syscall.SIGTERM)
-	if code := c.ExitCode(StopBound); code != 0 {
-		c.T.Errorf("exit code %d after SIGTERM, want 0", code)
-	}
-	c.WaitNoneLeft(Patience)
 }

@@ -181,9 +181,7 @@ func (m *Managed) WantGone(pid int) {
 // files.
 func (m *Managed) WantNothingLeft() {
 	m.t.Helper()
-	if code := m.ExitCode(Patience); code != 0 {
-		m.t.Errorf("the manager ended with %d", code)
-	}
+	m.WantExit(Patience, 0)
 	m.WaitNoneLeft(Patience)
 	if left := FilesIn(m.t, m.runtime); len(left) > 0 {
 		m.t.Errorf("left in the runtime directory: %v", left)
@@ -321,8 +319,8 @@ func socketsOf(t testing.TB, pid int) []string {
 func (m *Managed) WantUnharmed(l *Load) {
 	m.t.Helper()
 	l.WaitAnswered(m.t, "", 20)
-	for _, o := range Failures(l.Outcomes()) {
-		m.t.Errorf("call %s: %v", o.ID, o.Err)
+	for _, o := range l.Outcomes() {
+		o.WantOK(m.t)
 	}
 	testkit.Eventually(m.t, Patience, "only the manager, cabrank, its keeper and two workers", func() bool {
 		return len(m.Family()) == 5

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -50,46 +51,48 @@ type Process struct {
 // additional "NAME=value" environment, in the root of the tree.
 func StartProcess(t testing.TB, env []string, path string, args ...string) *Process {
 	t.Helper()
-	return StartProcessTo(t, nil, env, path, args...)
-}
-
-// StartProcessTo is StartProcess of a process whose stdout and stderr both are
-// output, which is closed here; nil: they are collected.
-func StartProcessTo(t testing.TB, output *os.File, env []string, path string, args ...string) *Process {
-	t.Helper()
 	cmd := exec.Command(path, args...)
 	cmd.Dir = Root(t)
 	cmd.Env = append(os.Environ(), env...)
-	return start(t, output, cmd)
+	return StartCommand(t, cmd)
 }
 
-// StartCommand starts a command in the folder and the environment that it has. What it
-// was to do with its output does not count: that is collected.
+// StartCLI starts a command of cabrank.
+func StartCLI(t testing.TB, args ...string) *Process {
+	t.Helper()
+	return StartProcess(t, nil, CabrankBinary(t), args...)
+}
+
+// StartLine starts a command line.
+func StartLine(t testing.TB, line ...string) *Process {
+	t.Helper()
+	return StartProcess(t, nil, line[0], line[1:]...)
+}
+
+// StartCommand starts a command in the folder, the environment and the session that it
+// has. Its output is collected, unless it has a file for stdout: that becomes stdout and
+// stderr, and is closed here.
 func StartCommand(t testing.TB, cmd *exec.Cmd) *Process {
 	t.Helper()
-	return start(t, nil, cmd)
-}
-
-func start(t testing.TB, output *os.File, cmd *exec.Cmd) *Process {
-	t.Helper()
 	p := &Process{T: t, Name: filepath.Base(cmd.Path), Cmd: cmd, mark: rand.Text(), exited: make(chan struct{})}
-	p.Cmd.Env = append(p.Cmd.Environ(), markVariable+"="+p.mark)
-	stdout, stderr := output, output
-	if output == nil {
+	cmd.Env = append(cmd.Environ(), markVariable+"="+p.mark)
+	stdout, given := cmd.Stdout.(*os.File)
+	stderr := stdout
+	if !given {
 		stdout, stderr = p.collect(&p.stdout), p.collect(&p.Stderr)
 	}
-	p.Cmd.Stdout, p.Cmd.Stderr = stdout, stderr
+	cmd.Stdout, cmd.Stderr = stdout, stderr
 	t.Cleanup(p.cleanup)
-	err := p.Cmd.Start()
+	err := cmd.Start()
 	stdout.Close()
 	stderr.Close()
 	if err != nil {
 		close(p.exited)
 		t.Fatalf("start %s: %v", p.Name, err)
 	}
-	p.PID = p.Cmd.Process.Pid
+	p.PID = cmd.Process.Pid
 	go func() { // ends with the process, which cleanup ends
-		_ = p.Cmd.Wait()
+		_ = cmd.Wait()
 		p.awaitOutput(outputDelay)
 		close(p.exited)
 	}()
@@ -162,6 +165,38 @@ func (p *Process) ExitCode(within time.Duration) int {
 		p.T.Fatalf("%s (pid %d) has not ended within %v", p.Name, p.PID, within)
 	}
 	return p.Cmd.ProcessState.ExitCode()
+}
+
+// WantExit waits for the end of the process and holds that its exit code is as wanted, and
+// that it has said each of the words: on stdout if it is to succeed, otherwise on stderr.
+func (p *Process) WantExit(within time.Duration, code int, words ...string) {
+	p.T.Helper()
+	got, said := p.ExitCode(within), p.Output()
+	if code != 0 {
+		said = p.Log()
+	}
+	unsaid := func(word string) bool { return !strings.Contains(said, word) }
+	if got != code || slices.ContainsFunc(words, unsaid) {
+		p.T.Errorf("%q has ended with %v, want exit code %d and %q in:\n%s%s", p.Cmd.Args, p.Cmd.ProcessState, code, words, p.Output(), p.Log())
+	}
+}
+
+// WantRefusal is WantExit of a process that says why in one line.
+func (p *Process) WantRefusal(code int, words ...string) {
+	p.T.Helper()
+	p.WantExit(Patience, code, words...)
+	if strings.Count(p.Log(), "\n") != 1 {
+		p.T.Errorf("%q has said %q, want one line", p.Cmd.Args, p.Log())
+	}
+}
+
+// StopBy ends the process by a signal and holds it to R17: the exit code is 0 within the
+// bound, and nothing is left of its family.
+func (p *Process) StopBy(sig syscall.Signal) {
+	p.T.Helper()
+	p.Signal(sig)
+	p.WantExit(StopBound, 0)
+	p.WaitNoneLeft(Patience)
 }
 
 // WaitLog waits until a line of stderr contains text and returns that line.

@@ -138,11 +138,7 @@ func TestLayoutOfGrufRelay(t *testing.T) {
 	call(10) // none is lost, what was shown stays
 	a.waitPage("grpc_server_requests_total" + labels + " 50")
 
-	a.Signal(syscall.SIGTERM)
-	if code := a.ExitCode(harness.StopBound); code != 0 {
-		t.Errorf("exit code %d, want 0", code)
-	}
-	a.WaitNoneLeft(harness.Patience)
+	a.StopBy(syscall.SIGTERM)
 	a.wantKeys()
 	for _, n := range []int{0, 1, 2, 10, 11, 110, 111} {
 		l, err := net.Listen("tcp", a.at(n))

@@ -35,17 +35,11 @@ func TestInPlaceOfGrufRelay(t *testing.T) {
 			c := &harness.Cabrank{Process: p, Addr: fmt.Sprintf("127.0.0.1:%d", port), ProbesAddr: fmt.Sprintf("127.0.0.1:%d", port+1), Ended: true}
 			c.WaitReady(harness.Patience)
 			c.WaitWorkers(2)
-			if got := harness.CallIo(t.Context(), harness.Dial(t, c.Addr), "1", 0); got.Err != nil {
-				t.Error(got.Err)
-			}
+			harness.CallIo(t.Context(), harness.Dial(t, c.Addr), "1", 0).WantOK(t)
 			if !strings.Contains(p.Output(), "bundle exec gruf --host 127.0.0.1:") {
 				t.Errorf("the workers' command is not gruf-relay's:\n%s", p.Output())
 			}
-			p.Signal(syscall.SIGTERM)
-			if code := p.ExitCode(harness.StopBound); code != 0 {
-				t.Errorf("exit code %d, want 0", code)
-			}
-			p.WaitNoneLeft(harness.Patience)
+			p.StopBy(syscall.SIGTERM)
 		})
 	}
 }

@@ -29,17 +29,12 @@ func TestCallersOverTLS(t *testing.T) {
 	c := harness.StartLangCabrankEnv(t, "go", []string{"CABRANK_STREAM_SLOTS=8"}, "--workers", "1", "--slots", "8", "--config", config)
 	for name, command := range secureCallers(harness.Root(t)) {
 		t.Run(name, func(t *testing.T) {
-			p := harness.StartLangProcess(t, nil, append(command, c.Addr, cert))
-			if code := p.ExitCode(harness.LangBound); code != 0 {
-				t.Errorf("status %d: %s", code, p.Output())
-			}
+			harness.StartLangProcess(t, nil, append(command, c.Addr, cert)).WantExit(harness.LangBound, 0)
 		})
 	}
 	t.Run("curl", func(t *testing.T) {
 		p := harness.StartProcess(t, nil, "/usr/bin/curl", "--silent", "--show-error", "--cacert", cert, "https://"+c.Addr+"/")
-		if code := p.ExitCode(harness.LangBound); code != 0 || !strings.Contains(p.Output(), "gRPC") {
-			t.Errorf("status %d: %s", code, p.Output())
-		}
+		p.WantExit(harness.LangBound, 0, "gRPC")
 		p = harness.StartProcess(t, nil, "/usr/bin/curl", "--silent", "--include", "http://"+c.Addr+"/")
 		if p.ExitCode(harness.LangBound); !strings.Contains(p.Output(), "this port speaks TLS") {
 			t.Errorf("without TLS: %s", p.Output())

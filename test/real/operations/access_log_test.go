@@ -22,15 +22,12 @@ func TestAccessLog(t *testing.T) {
 	dir := t.TempDir()
 	path, file := filepath.Join(dir, "calls.log"), filepath.Join(dir, "cabrank.yml")
 	testkit.Must(t, os.WriteFile(file, []byte("access_log: "+path+"\n"), 0o600))
-	c := harness.StartFault(t, harness.FaultWorker(t), "--config", file, "--workers", "1", "--slots", "1")
-	c.WaitWorkers(1)
+	c := harness.StartFault(t, harness.FaultWorker(t), "--config", file, "--workers", "1", "--slots", "1").Booted(1)
 	conn := harness.Dial(t, c.Addr)
 	call := func() {
 		t.Helper()
 		ctx := metadata.AppendToOutgoingContext(t.Context(), "authorization", "Bearer sesame")
-		if got := harness.CallIo(ctx, conn, "1", 0); got.Err != nil {
-			t.Fatal(got.Err)
-		}
+		harness.CallIo(ctx, conn, "1", 0).WantOK(t)
 	}
 	has := func(path string, lines int) string {
 		t.Helper()

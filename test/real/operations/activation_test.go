@@ -88,9 +88,7 @@ func TestServiceManager(t *testing.T) {
 	if got := m.LogLines("listening"); got[2].Text("from") != "service manager" || got[2].Text("addr") != m.Addr {
 		t.Errorf("after two upgrades: %v", got[2])
 	}
-	for _, o := range harness.Failures(l.Stop()) {
-		t.Errorf("call %s: %v", o.ID, o.Err)
-	}
+	l.WantNoFailure(t)
 	m.End()
 	e.want("STOPPING=1")
 }
@@ -99,9 +97,8 @@ func TestServiceManager(t *testing.T) {
 // it is a mistake, told in one line.
 func TestSocketOfNobody(t *testing.T) {
 	address := testkit.FreeAddress(t)
-	p := harness.StartProcess(t, nil, harness.OwnBinary(t), slices.Concat([]string{harness.ManagerRole, "cabrank.socket=" + address, "--",
-		harness.CabrankBinary(t), "run", "--listen", "127.0.0.1:0", "--probes", "off", "--metrics", "off", "--control", "off", "--transport", "unix", "--workers", "1", "--",
-	}, harness.FaultWorker(t))...)
+	p := harness.StartLine(t, append([]string{harness.OwnBinary(t), harness.ManagerRole, "cabrank.socket=" + address, "--"},
+		harness.RunLine(t, harness.FaultWorker(t), "--control", "off", "--workers", "1")...)...)
 	p.ExitCode(harness.Patience)
 	testkit.Eventually(t, harness.Patience, "its exit code", func() bool { return strings.Contains(p.Output(), "ended ") })
 	if got := harness.LineWith(p.Output(), "ended "); !strings.HasSuffix(got, " 2") {

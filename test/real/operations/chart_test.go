@@ -35,9 +35,7 @@ func TestChart(t *testing.T) {
 		}
 		return out, nil
 	}
-	if said, err := exec.CommandContext(t.Context(), helm, "lint", "--strict", chart).CombinedOutput(); err != nil {
-		t.Errorf("helm lint: %v\n%s", err, said)
-	}
+	harness.StartLine(t, helm, "lint", "--strict", chart).WantExit(harness.Patience, 0)
 	source := regexp.MustCompile(`(?m)^# Source: .*\n`)
 	for _, mode := range []string{"pod", "sidecar", "relay"} {
 		text, err := render("--set", "mode="+mode)
@@ -59,9 +57,7 @@ func TestChart(t *testing.T) {
 		for _, text := range [][]byte{text, more} {
 			file := filepath.Join(t.TempDir(), "objects.yaml")
 			testkit.Must(t, os.WriteFile(file, text, 0o600))
-			if said, err := exec.CommandContext(t.Context(), validate, "--strict", "-k", "1.36", file).CombinedOutput(); err != nil {
-				t.Errorf("%s: %v\n%s", mode, err, said)
-			}
+			harness.StartLine(t, validate, "--strict", "-k", "1.36", file).WantExit(harness.Patience, 0)
 		}
 		checkConfiguration(t, mode, string(text))
 	}
@@ -70,9 +66,7 @@ func TestChart(t *testing.T) {
 		t.Fatalf("%v, %v", ways, err)
 	}
 	for _, file := range ways {
-		if said, err := exec.CommandContext(t.Context(), validate, "--strict", "-k", "1.36", file).CombinedOutput(); err != nil {
-			t.Errorf("%s: %v\n%s", file, err, said)
-		}
+		harness.StartLine(t, validate, "--strict", "-k", "1.36", file).WantExit(harness.Patience, 0)
 	}
 	for values, want := range map[string]string{
 		"mode=mesh": "mode", "replicas=-1": "replicas", "colour=red": "colour", "user=0": "user", "autoscaling.least=1": "least",
@@ -109,7 +103,5 @@ func checkConfiguration(t *testing.T, mode, manifest string) {
 			args[i] = file
 		}
 	}
-	if said, err := exec.CommandContext(t.Context(), harness.CabrankBinary(t), args[1:]...).CombinedOutput(); err != nil {
-		t.Errorf("%s: cabrank %v: %v\n%s", mode, args[1:], err, said)
-	}
+	harness.StartCLI(t, args[1:]...).WantExit(harness.Patience, 0)
 }

@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -32,14 +31,11 @@ func TestProbesFollowTheStart(t *testing.T) {
 			t.Errorf("a listening line with the address %q", addr)
 		}
 	}
-	early := make(chan harness.Outcome, 1)
-	go func() { early <- harness.CallIo(t.Context(), harness.Dial(t, c.Addr), "early", 0) }()
+	early := harness.GoIo(t.Context(), harness.Dial(t, c.Addr), "early", 0)
 	c.WaitMetric("cabrank_queue_length", 1)
 
 	testkit.Must(t, os.WriteFile(gate, nil, 0o600))
-	if got := <-early; got.Err != nil {
-		t.Errorf("a call from before the first worker: %v", got.Err)
-	}
+	(<-early).WantOK(t)
 	c.WaitReady(harness.Patience)
 	harness.WantProbes(t, c, map[string]int{"startup": 200, "readiness": 200, "liveness": 200})
 
@@ -63,12 +59,8 @@ func TestTakenPortsAreNamed(t *testing.T) {
 		{"--metrics", free, free, holder.MetricsAddr},
 	} {
 		t.Run(test.flag, func(t *testing.T) {
-			args := slices.Concat([]string{"run", "--listen", test.listen, "--probes", test.probes, "--metrics", test.metrics,
-				"--transport", "unix", "--"}, harness.FaultWorker(t))
-			p, code := harness.RunToEnd(t, args...)
-			if code != 1 {
-				t.Errorf("exit code %d, want 1", code)
-			}
+			p := harness.StartLine(t, harness.RunLine(t, harness.FaultWorker(t), "--listen", test.listen, "--probes", test.probes, "--metrics", test.metrics)...)
+			p.WantExit(harness.Patience, 1)
 			want := fmt.Sprintf("%s (pid %d)", holder.Name, holder.PID)
 			line := p.Failure()
 			if !strings.Contains(line, want) || !strings.HasSuffix(line, "choose another port with "+test.flag) {
@@ -94,44 +86,33 @@ func TestWrongStartsEndWith2(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			args := append([]string{"run", "--listen", "127.0.0.1:0", "--probes", "off", "--metrics", "off", "--log-level", "error"}, test.args...)
-			p, code := harness.RunToEnd(t, args...)
-			if code != 2 {
-				t.Errorf("exit code %d, want 2", code)
-			}
-			if got := strings.Count(p.Log(), "\n"); got != 1 || !strings.Contains(p.Failure(), test.says) {
-				t.Errorf("stderr is %q, want one line with %q", p.Log(), test.says)
+			p := harness.StartCLI(t, args...)
+			p.WantRefusal(2)
+			if !strings.Contains(p.Failure(), test.says) {
+				t.Errorf("stderr is %q, want a line with %q", p.Log(), test.says)
 			}
 			p.WaitNoneLeft(harness.Patience)
 		})
 	}
-	p, code := harness.RunToEnd(t, "run", "--wokers", "3", "--", "true") // which no log is about
-	if code != 2 || p.Log() != "cabrank: unknown flag: --wokers; did you mean --workers?\n" {
-		t.Errorf("unknown flag: exit code %d, %q", code, p.Log())
-	}
+	// Which no log is about.
+	harness.StartCLI(t, "run", "--wokers", "3", "--", "true").WantRefusal(2, "cabrank: unknown flag: --wokers; did you mean --workers?\n")
 }
 
 // On a terminal, or if told so, logs are text and the workers' lines have their
 // name before them.
 func TestTextForPeople(t *testing.T) {
-	args := slices.Concat([]string{"run", "--listen", "127.0.0.1:0", "--probes", "off", "--metrics", "off", "--log-format", "text",
-		"--workers", "1", "--transport", "unix", "--"}, harness.FaultWorker(t, "-say", "hello"))
-	p := harness.StartProcess(t, nil, harness.CabrankBinary(t), args...)
+	p := harness.StartLine(t, harness.RunLine(t, harness.FaultWorker(t, "-say", "hello"), "--log-format", "text", "--workers", "1")...)
 	p.WaitLog(harness.Patience, "msg=listening addr=127.0.0.1:")
 	p.WaitLog(harness.Patience, `msg="worker ready" worker=worker-1`)
 	p.Wait(harness.Patience, "the worker's line", func() bool { return p.Output() == "worker-1 | hello\n" })
-	p.Signal(syscall.SIGTERM)
-	if code := p.ExitCode(harness.StopBound); code != 0 {
-		t.Errorf("exit code %d, want 0", code)
-	}
-	p.WaitNoneLeft(harness.Patience)
+	p.StopBy(syscall.SIGTERM)
 }
 
 // Elsewhere each line of a worker says whose it is, also one that is JSON already,
 // and whether it comes from stderr.
 func TestJSONForPrograms(t *testing.T) {
 	worker := append([]string{"sh", "-c", `echo '{"a":1}'; echo oops >&2; exec "$0" "$@"`}, harness.FaultWorker(t)...)
-	c := harness.StartFault(t, worker, "--workers", "1")
-	c.WaitWorkers(1)
+	c := harness.StartFault(t, worker, "--workers", "1").Booted(1)
 	for _, want := range []string{`{"worker":"worker-1","a":1}`, `"level":"INFO","msg":"oops","worker":"worker-1","stream":"stderr"}`} {
 		c.Wait(harness.Patience, want, func() bool { return strings.Contains(c.Output(), want+"\n") })
 	}
@@ -142,14 +123,11 @@ func TestJSONForPrograms(t *testing.T) {
 // none for a call, however that ends.
 func TestNoLinePerCall(t *testing.T) {
 	const calls = 100
-	c := harness.StartFault(t, harness.FaultWorker(t), "--workers", "1")
-	c.WaitWorkers(1)
+	c := harness.StartFault(t, harness.FaultWorker(t), "--workers", "1").Booted(1)
 	before := c.Log()
 	conn := harness.Dial(t, c.Addr)
 	for range calls {
-		if got := harness.CallIo(t.Context(), conn, "1", 0); got.Err != nil {
-			t.Fatal(got.Err)
-		}
+		harness.CallIo(t.Context(), conn, "1", 0).WantOK(t)
 		if got := callMethodCode(t.Context(), conn, "/no.Such/Method"); got != codes.Unimplemented {
 			t.Fatal(got)
 		}
@@ -168,9 +146,7 @@ func TestStrangerOnAWorkersPort(t *testing.T) {
 	stranger, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", first))
 	testkit.Must(t, err)
 	defer stranger.Close()
-	args := append([]string{"--workers", "2", "--start-port", fmt.Sprint(first), "--"}, harness.FaultWorker(t)...)
-	c := harness.StartCabrank(t, args...)
-	c.WaitWorkers(2)
+	c := harness.StartCabrank(t, append([]string{"--workers", "2", "--start-port", fmt.Sprint(first), "--"}, harness.FaultWorker(t)...)...).Booted(2)
 	for _, line := range c.LogLines("worker ready") {
 		if line.Text("address") == stranger.Addr().String() {
 			t.Errorf("a worker is said to be ready at the stranger's address: %v", line)
@@ -179,8 +155,6 @@ func TestStrangerOnAWorkersPort(t *testing.T) {
 	load := harness.StartLoad(t, c.Addr, 4, time.Millisecond)
 	load.WaitAnswered(t, "worker-1", 10)
 	load.WaitAnswered(t, "worker-2", 10)
-	if failed := harness.Failures(load.Stop()); len(failed) > 0 {
-		t.Errorf("%d calls failed, the first with %v", len(failed), failed[0].Err)
-	}
+	load.WantNoFailure(t)
 	c.Stop()
 }

@@ -14,7 +14,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"google.golang.org/grpc/codes"
 
@@ -25,17 +24,13 @@ import (
 // A restart replaces every worker and loses no call. It says at once how long it
 // can take, then each step, and returns when all is done.
 func TestRestartUnderLoad(t *testing.T) {
-	c := harness.StartControlled(t, harness.FaultWorker(t), "--workers", "3", "--slots", "2")
-	c.AwaitReady(3)
+	c := harness.StartControlled(t, harness.FaultWorker(t), "--workers", "3", "--slots", "2").AwaitReady(3)
 	before := pidsOf(c)
 	load := harness.StartLoad(t, c.Addr, 4, harness.ShortWork)
 	load.WaitAnswered(t, "", 10)
 	said := strings.Split(strings.TrimSpace(c.Must("restart")), "\n")
 	load.WaitAnswered(t, "", 10)
-	all := load.Stop()
-	if failed := harness.Failures(all); len(failed) > 0 {
-		t.Errorf("%d of %d calls failed, the first with %v", len(failed), len(all), failed[0].Err)
-	}
+	all := load.WantNoFailure(t)
 	if !regexp.MustCompile(`^0/3 replacing workers, at most \d`).MatchString(said[0]) {
 		t.Errorf("the first line is %q", said[0])
 	}
@@ -66,20 +61,13 @@ func pidsOf(c *harness.Controlled) (pids []int) {
 // A version that never becomes ready stops the restart: the reason, exit code 1,
 // the old workers serve, and the next restart runs their command again.
 func TestRestartWithABadVersion(t *testing.T) {
-	c := harness.StartControlled(t, harness.FaultWorker(t), "--workers", "2", "--slots", "4")
-	c.AwaitReady(2)
+	c := harness.StartControlled(t, harness.FaultWorker(t), "--workers", "2", "--slots", "4").AwaitReady(2)
 	before := pidsOf(c)
 	load := harness.StartLoad(t, c.Addr, 4, harness.ShortWork)
 	for command, want := range map[string]string{"exit 7": "exit status 7", "exec /no/such/program": "exit status"} {
-		p, code := c.Command("restart", "--", "sh", "-c", command)
-		if code != 1 || !strings.HasPrefix(p.Log(), "cabrank: the new workers do not get ready, the others go on: ") || !strings.Contains(p.Log(), want) {
-			t.Errorf("%s: exit code %d, %s", command, code, p.Log())
-		}
+		c.Command("restart", "--", "sh", "-c", command).WantExit(harness.Patience, 1, "cabrank: the new workers do not get ready, the others go on: ", want)
 	}
-	p, code := c.Command("restart", "--", "/no/such/program")
-	if code != 1 || !strings.Contains(p.Log(), "no such file or directory") {
-		t.Errorf("a program that is not there: exit code %d, %s", code, p.Log())
-	}
+	c.Command("restart", "--", "/no/such/program").WantExit(harness.Patience, 1, "no such file or directory")
 	if text := c.Must("status"); !strings.Contains(text, "the last roll stopped ") {
 		t.Errorf("the status says nothing of it:\n%s", text)
 	}
@@ -89,23 +77,18 @@ func TestRestartWithABadVersion(t *testing.T) {
 		t.Errorf("workers %v became %v", before, after)
 	}
 	c.Must("restart")
-	if failed := harness.Failures(load.Stop()); len(failed) > 0 {
-		t.Errorf("%d calls failed, the first with %v", len(failed), failed[0].Err)
-	}
+	load.WantNoFailure(t)
 	c.Stop()
 }
 
 // A second restart takes over, with its own command; who waited for the first
 // is told so.
 func TestSecondRestartTakesOver(t *testing.T) {
-	c := harness.StartControlled(t, harness.FaultWorker(t), "--workers", "2")
-	c.AwaitReady(2)
-	first := harness.StartProcess(t, nil, harness.CabrankBinary(t), "restart", "--control", c.Socket, "--", "sleep", "1000")
+	c := harness.StartControlled(t, harness.FaultWorker(t), "--workers", "2").AwaitReady(2)
+	first := c.Command("restart", "--", "sleep", "1000")
 	c.Await("the first restart", func(s *harness.OperatorStatus) bool { return s.Roll != nil && s.Roll.Running })
 	c.Must(append([]string{"restart", "--"}, harness.FaultWorker(t, "-say", "second")...)...)
-	if code := first.ExitCode(harness.Patience); code != 1 || !strings.Contains(first.Log(), "another restart took over") {
-		t.Errorf("the first one: exit code %d, %s", code, first.Log())
-	}
+	first.WantExit(harness.Patience, 1, "another restart took over")
 	second := func(n int) func() bool { return func() bool { return strings.Count(c.Output(), "second") >= n } }
 	c.Wait(harness.Patience, "two workers that run the second command", second(2))
 	// Its command stays.
@@ -117,13 +100,10 @@ func TestSecondRestartTakesOver(t *testing.T) {
 // A command with which no restart has ended well is forgotten, also if it came with
 // another restart than the one that failed.
 func TestFailedCommandIsForgotten(t *testing.T) {
-	c := harness.StartControlled(t, harness.FaultWorker(t), "--workers", "1", "--boot-timeout", "3s")
-	c.AwaitReady(1)
-	first := harness.StartProcess(t, nil, harness.CabrankBinary(t), "restart", "--control", c.Socket, "--", "sleep", "1000")
+	c := harness.StartControlled(t, harness.FaultWorker(t), "--workers", "1", "--boot-timeout", "3s").AwaitReady(1)
+	first := c.Command("restart", "--", "sleep", "1000")
 	c.Await("the first restart", func(s *harness.OperatorStatus) bool { return s.Roll != nil && s.Roll.Running })
-	if p, code := c.Command("restart"); code != 1 || !strings.Contains(p.Log(), "boot timeout") {
-		t.Errorf("the second restart: exit code %d, %s", code, p.Log())
-	}
+	c.Command("restart").WantExit(harness.Patience, 1, "boot timeout")
 	first.ExitCode(harness.Patience)
 	c.Must("restart")
 	c.Stop()
@@ -142,12 +122,8 @@ func TestScaleAwayFromACrashLoop(t *testing.T) {
 
 // --force does not wait for calls: they are told why.
 func TestForcedRestart(t *testing.T) {
-	c := harness.StartControlled(t, harness.FaultWorker(t), "--workers", "1", "--drain-timeout", "10m")
-	c.AwaitReady(1)
-	conn := harness.Dial(t, c.Addr)
-	long := make(chan harness.Outcome, 1)
-	go func() { long <- harness.CallIo(t.Context(), conn, "long", time.Hour) }()
-	c.WaitTaken(1)
+	c := harness.StartControlled(t, harness.FaultWorker(t), "--workers", "1", "--drain-timeout", "10m").AwaitReady(1)
+	long := c.LongCalls(t.Context(), 1)
 	c.Must("restart", "--force")
 	harness.WantStatus(t, (<-long).Err, codes.Unavailable, "cabrank: worker draining")
 	c.Stop()
@@ -158,14 +134,10 @@ func TestForcedRestart(t *testing.T) {
 func TestInterruptedRestartGoesOn(t *testing.T) {
 	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGKILL} {
 		t.Run(sig.String(), func(t *testing.T) {
-			c := harness.StartControlled(t, harness.FaultWorker(t), "--workers", "1", "--drain-timeout", "10m")
-			c.AwaitReady(1)
-			conn := harness.Dial(t, c.Addr)
+			c := harness.StartControlled(t, harness.FaultWorker(t), "--workers", "1", "--drain-timeout", "10m").AwaitReady(1)
 			ctx, cancel := context.WithCancel(t.Context())
-			long := make(chan harness.Outcome, 1)
-			go func() { long <- harness.CallIo(ctx, conn, "long", time.Hour) }()
-			c.WaitTaken(1)
-			client := harness.StartProcess(t, nil, harness.CabrankBinary(t), "restart", "--control", c.Socket)
+			long := c.LongCalls(ctx, 1)
+			client := c.Command("restart")
 			client.Wait(harness.Patience, "the drain", func() bool { return strings.Contains(client.Output(), "draining worker-1 (1 call)") })
 			client.Signal(sig)
 			code := client.ExitCode(harness.Patience)
@@ -182,9 +154,8 @@ func TestInterruptedRestartGoesOn(t *testing.T) {
 
 // SIGTERM wins over a restart: who waits for that is told, and cabrank ends with 0.
 func TestStopWinsOverARestart(t *testing.T) {
-	c := harness.StartControlled(t, harness.FaultWorker(t), "--workers", "2")
-	c.AwaitReady(2)
-	client := harness.StartProcess(t, nil, harness.CabrankBinary(t), "restart", "--control", c.Socket, "--", "sleep", "1000")
+	c := harness.StartControlled(t, harness.FaultWorker(t), "--workers", "2").AwaitReady(2)
+	client := c.Command("restart", "--", "sleep", "1000")
 	c.Await("the restart", func(s *harness.OperatorStatus) bool { return s.Roll != nil && s.Roll.Running })
 	c.Stop()
 	if code := client.ExitCode(harness.Patience); code != 1 || client.Log() != "cabrank: cabrank is stopping\n" {
@@ -194,8 +165,7 @@ func TestStopWinsOverARestart(t *testing.T) {
 
 // Up, down, and one worker by its name, under load.
 func TestScaleAndDrain(t *testing.T) {
-	c := harness.StartControlled(t, harness.FaultWorker(t), "--workers", "2", "--slots", "2")
-	c.AwaitReady(2)
+	c := harness.StartControlled(t, harness.FaultWorker(t), "--workers", "2", "--slots", "2").AwaitReady(2)
 	load := harness.StartLoad(t, c.Addr, 3, harness.ShortWork)
 	for _, n := range []int{5, 1, 3} {
 		c.Must("scale", fmt.Sprint(n))
@@ -214,20 +184,12 @@ func TestScaleAndDrain(t *testing.T) {
 		"drain worker-99":        "there is no worker or upstream \"worker-99\"; there are: worker-",
 		"scale 100000":           "there can be 1 to ",
 		"scale 0":                "is no number of workers",
-		"drain --undo " + name:   "there is no worker",
+		"drain --undo " + name:   "",
 		"drain --force --undo x": "--undo goes without --force",
 	} {
-		p, code := c.Command(strings.Fields(args)...)
-		if code != 2 || strings.Count(p.Log(), "\n") != 1 {
-			t.Errorf("%s: exit code %d, %s", args, code, p.Log())
-		}
-		if args != "drain --undo "+name && !strings.Contains(p.Log(), says) {
-			t.Errorf("%s: %s, want %q", args, p.Log(), says)
-		}
+		c.Command(strings.Fields(args)...).WantRefusal(2, says)
 	}
-	if failed := harness.Failures(load.Stop()); len(failed) > 0 {
-		t.Errorf("%d calls failed, the first with %v", len(failed), failed[0].Err)
-	}
+	load.WantNoFailure(t)
 	c.Stop()
 }
 
@@ -235,15 +197,11 @@ func TestScaleAndDrain(t *testing.T) {
 func TestDrainOfAnUpstream(t *testing.T) {
 	var behind []*harness.Cabrank
 	for range 2 {
-		inner := harness.StartFault(t, harness.FaultWorker(t), "--workers", "1")
-		inner.WaitWorkers(1)
+		inner := harness.StartFault(t, harness.FaultWorker(t), "--workers", "1").Booted(1)
 		behind = append(behind, inner)
 	}
 	socket := filepath.Join(harness.ShortTempDir(t), "c.sock")
-	c := &harness.Controlled{
-		Cabrank: harness.StartCabrank(t, "--upstream", behind[0].Addr+","+behind[1].Addr, "--control", socket),
-		Socket:  socket, Op: harness.NewOperator(t, socket),
-	}
+	c := harness.Control(harness.StartCabrank(t, "--upstream", behind[0].Addr+","+behind[1].Addr, "--control", socket), socket)
 	states := func(want ...string) func(*harness.OperatorStatus) bool {
 		return func(s *harness.OperatorStatus) bool {
 			got := map[string]string{}
@@ -283,12 +241,8 @@ func TestDrainOfAnUpstream(t *testing.T) {
 	c.Must("drain", "--undo", behind[0].Addr)
 	c.Await("both upstreams again", states("ready", "ready"))
 	c.Wait(harness.Patience, "calls at the upstream that is back", func() bool { return served() > before })
-	if failed := harness.Failures(load.Stop()); len(failed) > 0 {
-		t.Errorf("%d calls failed, the first with %v", len(failed), failed[0].Err)
-	}
-	if p, code := c.Command("restart"); code != 2 || !strings.Contains(p.Log(), "only upstreams") {
-		t.Errorf("restart: exit code %d, %s", code, p.Log())
-	}
+	load.WantNoFailure(t)
+	c.Command("restart").WantExit(harness.Patience, 2, "only upstreams")
 	c.Stop()
 }
 
@@ -303,16 +257,13 @@ func TestStatusOfACrashLoop(t *testing.T) {
 			t.Errorf("no %s in\n%s", want, text)
 		}
 	}
-	if p, code := c.Command("scale", "2"); code != 1 || !strings.Contains(p.Log(), "is in a crash loop (exit status 7)") {
-		t.Errorf("scale: exit code %d, %s", code, p.Log())
-	}
+	c.Command("scale", "2").WantExit(harness.Patience, 1, "is in a crash loop (exit status 7)")
 	c.Stop()
 }
 
 // The JSON forms hold what docs/control.md promises.
 func TestCommandsAsJSON(t *testing.T) {
-	c := harness.StartControlled(t, harness.FaultWorker(t), "--workers", "2")
-	c.AwaitReady(2)
+	c := harness.StartControlled(t, harness.FaultWorker(t), "--workers", "2").AwaitReady(2)
 	var status map[string]any
 	testkit.Must(t, json.Unmarshal([]byte(c.Must("status", "--json")), &status))
 	for _, key := range []string{"version", "pid", "started", "state", "generation", "listeners", "wanted", "ready", "workers", "upstreams", "in_flight", "queue", "config"} {
@@ -330,8 +281,8 @@ func TestCommandsAsJSON(t *testing.T) {
 	if last["done"] != true || last["operation"] != "restart" {
 		t.Errorf("the last event is %v", last)
 	}
-	p, code := c.Command("drain", "nobody", "--json")
-	if code != 2 || !strings.Contains(p.Output(), `"error":"there is no worker`) {
+	p := c.Command("drain", "nobody", "--json")
+	if code := p.ExitCode(harness.Patience); code != 2 || !strings.Contains(p.Output(), `"error":"there is no worker`) {
 		t.Errorf("an error: exit code %d, %s", code, p.Output())
 	}
 	c.Stop()
@@ -340,15 +291,11 @@ func TestCommandsAsJSON(t *testing.T) {
 // cabrank stop returns when cabrank has ended, with 0 and without a trace;
 // --now does not wait for calls.
 func TestStopCommand(t *testing.T) {
-	c := harness.StartControlled(t, harness.FaultWorker(t), "--workers", "1", "--drain-timeout", "10m")
-	c.AwaitReady(1)
-	conn := harness.Dial(t, c.Addr)
-	long := make(chan harness.Outcome, 1)
-	go func() { long <- harness.CallIo(t.Context(), conn, "long", time.Hour) }()
-	c.WaitTaken(1)
-	patient := harness.StartProcess(t, nil, harness.CabrankBinary(t), "stop", "--control", c.Socket)
+	c := harness.StartControlled(t, harness.FaultWorker(t), "--workers", "1", "--drain-timeout", "10m").AwaitReady(1)
+	long := c.LongCalls(t.Context(), 1)
+	patient := c.Command("stop")
 	c.Await("the stop", func(s *harness.OperatorStatus) bool { return s.State == "stopping" })
-	second := harness.StartProcess(t, nil, harness.CabrankBinary(t), "stop", "--control", c.Socket)
+	second := c.Command("stop")
 	second.Wait(harness.Patience, "the second to wait", func() bool { return strings.Contains(second.Output(), "stopping, at most") })
 	c.Ended = true
 	c.Must("stop", "--now")
@@ -357,18 +304,13 @@ func TestStopCommand(t *testing.T) {
 	}
 	harness.WantStatus(t, (<-long).Err, codes.Unavailable, "cabrank: shutting down")
 	for _, client := range []*harness.Process{patient, second} {
-		if code := client.ExitCode(harness.Patience); code != 3 { // they did not want a call to be cut
-			t.Errorf("who waited: exit code %d, %s", code, client.Log())
-		}
+		client.WantExit(harness.Patience, 3) // they did not want a call to be cut
 	}
 	if harness.FileExists(c.Socket) {
 		t.Error("the socket is left")
 	}
 	c.WaitNoneLeft(harness.Patience)
-	p, code := c.Command("stop")
-	if code != 2 || !strings.Contains(p.Log(), "nothing listens on "+c.Socket+"; is cabrank running?") {
-		t.Errorf("without a cabrank: exit code %d, %s", code, p.Log())
-	}
+	c.Command("stop").WantExit(harness.Patience, 2, "nothing listens on "+c.Socket+"; is cabrank running?")
 }
 
 // The socket goes with its process, also if that is stopped while it boots; what
@@ -376,24 +318,17 @@ func TestStopCommand(t *testing.T) {
 func TestControlSocketFile(t *testing.T) {
 	c := harness.StartControlled(t, []string{"sleep", "1000"}, "--workers", "1")
 	c.Await("the boot", func(s *harness.OperatorStatus) bool { return s.State == "starting" && len(s.Workers) == 1 })
-	for path, want := range map[string]fs.FileMode{c.Socket: fs.ModeSocket | 0o600} {
-		info, err := os.Lstat(path)
-		if err != nil || info.Mode() != want {
-			t.Errorf("%s has mode %v (%v), want %v", path, info.Mode(), err, want)
-		}
+	if info, err := os.Lstat(c.Socket); err != nil || info.Mode() != fs.ModeSocket|0o600 {
+		t.Errorf("the socket is %v (%v), want mode 0600", info, err)
 	}
-	p, code := harness.RunToEnd(t, "run", "--listen", "127.0.0.1:0", "--probes", "off", "--metrics", "off", "--control", c.Socket, "--", "sleep", "1000")
-	if code != 1 || !strings.Contains(p.Log(), fmt.Sprintf("control socket %s belongs to a process that runs", c.Socket)) {
-		t.Errorf("a second one on the same path: exit code %d, %s", code, p.Log())
-	}
+	harness.StartCLI(t, "run", "--listen", "127.0.0.1:0", "--probes", "off", "--metrics", "off", "--control", c.Socket, "--", "sleep", "1000").WantExit(harness.Patience, 1, fmt.Sprintf("control socket %s belongs to a process that runs", c.Socket))
 	c.Stop()
 	if harness.FileExists(c.Socket) {
 		t.Error("the socket is left after SIGTERM during the boot")
 	}
 
 	flags := []string{"--workers", "1", "--control", c.Socket}
-	killed := harness.StartFault(t, harness.FaultWorker(t), flags...)
-	killed.WaitWorkers(1)
+	killed := harness.StartFault(t, harness.FaultWorker(t), flags...).Booted(1)
 	killed.Kill()
 	if !harness.FileExists(c.Socket) {
 		t.Fatal("kill -9 has left no socket: this test shows nothing")
@@ -414,27 +349,15 @@ func TestControlIsFound(t *testing.T) {
 	start := func() *harness.Cabrank {
 		return harness.StartCabrankEnv(t, env, slices.Concat([]string{"--transport", "unix", "--workers", "1", "--"}, harness.FaultWorker(t))...)
 	}
-	ask := func() (p *harness.Process, code int) {
-		p = harness.StartProcess(t, env, harness.CabrankBinary(t), "status")
-		code = p.ExitCode(harness.Patience)
-		return p, code
-	}
+	ask := func() *harness.Process { return harness.StartProcess(t, env, harness.CabrankBinary(t), "status") }
 	first := start()
-	if p, code := ask(); code != 0 || !strings.Contains(p.Output(), "on "+first.Addr) {
-		t.Errorf("one: exit code %d, %s%s", code, p.Output(), p.Log())
-	}
+	ask().WantExit(harness.Patience, 0, "on "+first.Addr)
 	second := start()
-	if p, code := ask(); code != 2 || !strings.Contains(p.Log(), "several cabranks run: choose one with --control, of "+runtime) {
-		t.Errorf("two: exit code %d, %s", code, p.Log())
-	}
+	ask().WantExit(harness.Patience, 2, "several cabranks run: choose one with --control, of "+runtime)
 	first.Stop()
-	if p, code := ask(); code != 0 || !strings.Contains(p.Output(), "on "+second.Addr) {
-		t.Errorf("the other: exit code %d, %s%s", code, p.Output(), p.Log())
-	}
+	ask().WantExit(harness.Patience, 0, "on "+second.Addr)
 	second.Stop()
-	if p, code := ask(); code != 2 || !strings.Contains(p.Log(), "is cabrank running?") {
-		t.Errorf("none: exit code %d, %s", code, p.Log())
-	}
+	ask().WantExit(harness.Patience, 2, "is cabrank running?")
 	if left := harness.FilesIn(t, runtime); len(left) > 0 {
 		t.Errorf("left: %v", left)
 	}

@@ -3,12 +3,10 @@
 package operations_test
 
 import (
-	"fmt"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"google.golang.org/grpc/codes"
 
@@ -22,8 +20,7 @@ const shortDrain = "300ms"
 // learns how many: a script by the exit status, which is one of its own.
 func TestCommandsSayHowManyCallsTheyCut(t *testing.T) {
 	t.Setenv("CABRANK_STREAM_SLOTS", "10") // all
-	c := harness.StartControlled(t, harness.FaultWorker(t), "--workers", "2", "--drain-timeout", shortDrain)
-	c.AwaitReady(2)
+	c := harness.StartControlled(t, harness.FaultWorker(t), "--workers", "2", "--drain-timeout", shortDrain).AwaitReady(2)
 	c.WantCut(c.LongCalls(t.Context(), 3), 3, 3, "restart")
 	c.WantCut(c.LongCalls(t.Context(), 2), 2, 3, "restart", "--json")
 	c.WantCut(c.LongCalls(t.Context(), 2), 2, 0, "restart", "--force") // as asked for
@@ -31,13 +28,7 @@ func TestCommandsSayHowManyCallsTheyCut(t *testing.T) {
 	c.WantCut(c.LongCalls(t.Context(), 2), 2, 3, "drain", c.Status().Workers[0].Name)
 	c.Must("scale", "2")
 	ended := c.LongCalls(t.Context(), 10)
-	p, code := c.Command("scale", "1")
-	if code != 3 || !strings.HasSuffix(strings.TrimSpace(p.Output()), ", 5 calls were cut") {
-		t.Errorf("scale: exit code %d, %s%s", code, p.Output(), p.Log())
-	}
-	for range 5 {
-		harness.WantStatus(t, (<-ended).Err, codes.Unavailable, "cabrank: worker draining")
-	}
+	c.WantCut(ended, 5, 3, "scale", "1")
 	c.Signal(syscall.SIGHUP)
 	c.Wait(harness.Patience, "the end of the restart by SIGHUP", func() bool {
 		lines := c.LogLines("workers replaced")
@@ -58,12 +49,11 @@ func TestStopSaysHowManyCallsItCuts(t *testing.T) {
 		args   []string
 		status int
 	}{{[]string{"stop"}, 3}, {[]string{"stop", "--now"}, 0}} {
-		c := harness.StartControlled(t, harness.FaultWorker(t), "--workers", "1", "--drain-timeout", shortDrain)
-		c.AwaitReady(1)
+		c := harness.StartControlled(t, harness.FaultWorker(t), "--workers", "1", "--drain-timeout", shortDrain).AwaitReady(1)
 		ended := c.LongCalls(t.Context(), 2)
 		c.Ended = true
-		p, code := c.Command(test.args...)
-		if code != test.status || !strings.HasSuffix(strings.TrimSpace(p.Output()), ", 2 calls were cut") {
+		p := c.Command(test.args...)
+		if code := p.ExitCode(harness.Patience); code != test.status || !strings.HasSuffix(strings.TrimSpace(p.Output()), ", 2 calls were cut") {
 			t.Errorf("%v: exit code %d, %s%s", test.args, code, p.Output(), p.Log())
 		}
 		for range 2 {
@@ -74,17 +64,10 @@ func TestStopSaysHowManyCallsItCuts(t *testing.T) {
 
 // And for an upstream.
 func TestDrainOfAnUpstreamSaysHowManyCallsItCuts(t *testing.T) {
-	inner := harness.StartFault(t, harness.FaultWorker(t), "--workers", "1")
-	inner.WaitWorkers(1)
+	inner := harness.StartFault(t, harness.FaultWorker(t), "--workers", "1").Booted(1)
 	socket := filepath.Join(harness.ShortTempDir(t), "c.sock")
-	c := &harness.Controlled{
-		Cabrank: harness.StartCabrank(t, "--upstream", inner.Addr, "--control", socket, "--drain-timeout", shortDrain),
-		Socket:  socket, Op: harness.NewOperator(t, socket),
-	}
-	conn, ended := harness.Dial(t, c.Addr), make(chan harness.Outcome, 2)
-	for i := range 2 {
-		go func() { ended <- harness.CallIo(t.Context(), conn, fmt.Sprint("long-", i), time.Hour) }() // the drain ends it
-	}
+	c := harness.Control(harness.StartCabrank(t, "--upstream", inner.Addr, "--control", socket, "--drain-timeout", shortDrain), socket)
+	ended := c.BeginLong(t.Context(), 2)
 	inner.WaitTaken(2)
 	c.WantCut(ended, 2, 3, "drain", inner.Addr)
 	c.Stop()
@@ -92,16 +75,13 @@ func TestDrainOfAnUpstreamSaysHowManyCallsItCuts(t *testing.T) {
 
 // An upgrade returns before the old process has drained: that one's log says it.
 func TestUpgradeLogsHowManyCallsItCuts(t *testing.T) {
-	c := harness.StartControlled(t, harness.FaultWorker(t), "--workers", "1", "--drain-timeout", shortDrain)
-	c.AwaitReady(1)
+	c := harness.StartControlled(t, harness.FaultWorker(t), "--workers", "1", "--drain-timeout", shortDrain).AwaitReady(1)
 	ended := c.LongCalls(t.Context(), 2)
 	c.Must("upgrade")
 	for range 2 {
 		harness.WantStatus(t, (<-ended).Err, codes.Unavailable, "cabrank: shutting down")
 	}
-	if code := c.ExitCode(harness.Patience); code != 0 {
-		t.Errorf("the old process: exit code %d", code)
-	}
+	c.WantExit(harness.Patience, 0)
 	if lines := c.LogLines("calls were cut"); len(lines) != 1 || lines[0].Text("calls") != "2" {
 		t.Errorf("%d lines: %v", len(lines), lines)
 	}

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -46,9 +45,7 @@ func TestDashboardAndAlerts(t *testing.T) {
 	deploy := filepath.Join(harness.Root(t), "deploy")
 	rules := filepath.Join(deploy, "prometheus", "cabrank.rules.yml")
 	for _, args := range [][]string{{"check", "rules", rules}, {"test", "rules", filepath.Join(deploy, "prometheus", "cabrank.rules_test.yml")}} {
-		if said, err := exec.CommandContext(t.Context(), "promtool", args...).CombinedOutput(); err != nil {
-			t.Errorf("promtool %v: %v\n%s", args, err, said)
-		}
+		harness.StartLine(t, append([]string{"promtool"}, args...)...).WantExit(harness.Patience, 0)
 	}
 	text, err := os.ReadFile(filepath.Join(deploy, "grafana", "cabrank.json"))
 	testkit.Must(t, err)
@@ -90,8 +87,7 @@ socket.path: /ws
 methods: {/cabrank.demo.v1.Greeter/SayHello: {idempotent: true, retries: 2, hedge_after: 1ms}}
 `)
 	control := filepath.Join(harness.ShortTempDir(t), "control")
-	c := harness.StartCabrank(t, "--config", config, "--control", control, "--workers", "2", "--", harness.CabrankBinary(t), "demo", "worker", "--work", "200ms")
-	c.WaitWorkers(2)
+	c := harness.StartCabrank(t, "--config", config, "--control", control, "--workers", "2", "--", harness.CabrankBinary(t), "demo", "worker", "--work", "200ms").Booted(2)
 	operator := harness.NewOperator(t, control)
 	greeter := demopb.NewGreeterClient(harness.Dial(t, c.Addr))
 	call := func(within time.Duration) error {

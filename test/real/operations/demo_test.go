@@ -16,10 +16,8 @@ import (
 // The demo that ends by itself: every worker gets some of twelve calls, and
 // nothing is left running.
 func TestDemoOnce(t *testing.T) {
-	demo := harness.StartProcess(t, nil, harness.CabrankBinary(t), "demo", "--once")
-	if code := demo.ExitCode(time.Minute); code != 0 {
-		t.Errorf("cabrank demo --once ended with exit code %d", code)
-	}
+	demo := harness.StartCLI(t, "demo", "--once")
+	demo.WantExit(time.Minute, 0)
 	wantDemoShare(t, demo)
 	demo.WaitNoneLeft(harness.Patience)
 }
@@ -39,7 +37,7 @@ func TestMakeDemoIsTheDemo(t *testing.T) {
 // The first minute: the demo runs until Ctrl-C, and what it tells people to try
 // works.
 func TestDemoUntilInterrupt(t *testing.T) {
-	demo := harness.StartProcess(t, nil, harness.CabrankBinary(t), "demo", "--listen", "127.0.0.1:0", "--metrics", "off", "--probes", "off")
+	demo := harness.StartCLI(t, "demo", "--listen", "127.0.0.1:0", "--metrics", "off", "--probes", "off")
 	c := harness.Cabrank{Process: demo}
 	addr := c.Listening("listening")
 	for _, line := range []string{" demo call --addr ", "grpcurl -plaintext ", "Ctrl-C stops everything."} {
@@ -48,23 +46,14 @@ func TestDemoUntilInterrupt(t *testing.T) {
 		}
 	}
 
-	call := harness.StartProcess(t, nil, harness.CabrankBinary(t), "demo", "call", "--addr", addr, "-n", "12", "-c", "3")
-	if code := call.ExitCode(harness.Patience); code != 0 {
-		t.Errorf("cabrank demo call ended with exit code %d", code)
-	}
+	call := harness.StartCLI(t, "demo", "call", "--addr", addr, "-n", "12", "-c", "3")
+	call.WantExit(harness.Patience, 0)
 	if got := strings.Count(call.Output(), "\ncall "); got != 11 { // the first line has none before it
 		t.Errorf("%d lines of calls after the first, want 11:\n%s", got, call.Output())
 	}
-	grpcurl := harness.StartProcess(t, nil, harness.Tool(t, "grpcurl"), "-plaintext", "-d", `{"name": "you"}`, addr, "cabrank.demo.v1.Greeter/SayHello")
-	if code := grpcurl.ExitCode(harness.Patience); code != 0 || !strings.Contains(grpcurl.Output(), "Hello, you!") {
-		t.Errorf("grpcurl, by reflection: exit code %d, %s", code, grpcurl.Output())
-	}
-
-	demo.Signal(syscall.SIGINT)
-	if code := demo.ExitCode(harness.StopBound); code != 0 {
-		t.Errorf("cabrank demo ended with exit code %d after SIGINT", code)
-	}
-	demo.WaitNoneLeft(harness.Patience)
+	harness.StartLine(t, harness.Tool(t, "grpcurl"), "-plaintext", "-d", `{"name": "you"}`, addr, "cabrank.demo.v1.Greeter/SayHello").
+		WantExit(harness.Patience, 0, "Hello, you!")
+	demo.StopBy(syscall.SIGINT)
 }
 
 // wantDemoShare looks for twelve calls and a share for each of three workers.

@@ -28,15 +28,12 @@ func TestPageByCurl(t *testing.T) {
 	if err != nil {
 		t.Skip("there is no curl here")
 	}
-	c := harness.StartFault(t, harness.FaultWorker(t), "--workers", "1")
-	c.WaitWorkers(1)
+	c := harness.StartFault(t, harness.FaultWorker(t), "--workers", "1").Booted(1)
 	ask := func(args ...string) string {
 		t.Helper()
-		got, err := exec.CommandContext(t.Context(), curl, slices.Concat([]string{"-sS", "--max-time", "10"}, args)...).Output()
-		if err != nil {
-			t.Fatalf("curl %v: %v", args, err)
-		}
-		return string(got)
+		p := harness.StartLine(t, slices.Concat([]string{curl, "-sS", "--max-time", "10"}, args)...)
+		p.WantExit(harness.Patience, 0)
+		return p.Output()
 	}
 	page := ask("http://" + c.Addr + "/")
 	if line := "grpcurl -plaintext " + c.Addr + " list"; !strings.Contains(page, line) {
@@ -102,8 +99,7 @@ func TestUpgradeBesideHTTP1(t *testing.T) {
 
 // R17: a stop does not wait for a connection over HTTP/1 whose request does not come.
 func TestStopBesideHTTP1(t *testing.T) {
-	c := harness.StartFault(t, harness.FaultWorker(t), "--workers", "1", "--drain-timeout", "10m")
-	c.WaitWorkers(1)
+	c := harness.StartFault(t, harness.FaultWorker(t), "--workers", "1", "--drain-timeout", "10m").Booted(1)
 	half, err := net.Dial("tcp", c.Addr)
 	testkit.Must(t, err)
 	defer half.Close()

@@ -16,13 +16,10 @@ import (
 // with the labels that dashboards rely on and values that add up.
 func TestMetricsAddUp(t *testing.T) {
 	const method = "/cabrank.example.v1.Work/Io"
-	c := harness.StartFault(t, harness.FaultWorker(t), "--workers", "2", "--slots", "3")
-	c.WaitWorkers(2)
+	c := harness.StartFault(t, harness.FaultWorker(t), "--workers", "2", "--slots", "3").Booted(2)
 	conn := harness.Dial(t, c.Addr)
 	for range 10 {
-		if got := harness.CallIo(t.Context(), conn, "1", 0); got.Err != nil {
-			t.Fatal(got.Err)
-		}
+		harness.CallIo(t.Context(), conn, "1", 0).WantOK(t)
 	}
 	c.WaitMetric("cabrank_calls_total", 10, "method", method, "code", "OK")
 	c.KillPID(c.ReadyPIDs("worker-1")[0])
@@ -94,8 +91,7 @@ func TestMetricsAddUp(t *testing.T) {
 // for: nobody can fill the page from outside.
 func TestUnknownMethodsAreOther(t *testing.T) {
 	const asked = 300
-	c := harness.StartFault(t, harness.FaultWorker(t), "--workers", "1")
-	c.WaitWorkers(1)
+	c := harness.StartFault(t, harness.FaultWorker(t), "--workers", "1").Booted(1)
 	conn := harness.Dial(t, c.Addr)
 	for i := range asked {
 		if err := conn.Invoke(t.Context(), fmt.Sprintf("/no.Such/Method%d", i), &workpb.FailReply{}, &workpb.FailReply{}); err == nil {

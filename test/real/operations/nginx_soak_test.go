@@ -57,9 +57,8 @@ func TestCallersBehindNginx(t *testing.T) {
 			first, second := dialFrom(t, nginx, "127.0.0.2"), dialFrom(t, nginx, "127.0.0.3")
 			ctx, cancel := context.WithTimeout(t.Context(), harness.Patience)
 			defer cancel()
-			long := make(chan harness.Outcome, 1)
 			call, leave := context.WithCancel(ctx)
-			go func() { long <- harness.CallIo(call, first, "long", harness.Patience) }()
+			long := harness.GoIo(call, first, "long", harness.Patience)
 			c.WaitTaken(1)
 
 			want := func(who string, conn *grpc.ClientConn, code codes.Code, forwarded ...string) {

@@ -30,15 +30,14 @@ func TestLivePage(t *testing.T) {
 	folder := filepath.Join(harness.Root(t), "test", "real", "operations", "browser")
 	harness.Built(t, filepath.Join(folder, "node_modules", "playwright-core", "index.js"), "scripts/install-deps.sh workers")
 	control := filepath.Join(harness.ShortTempDir(t), "control")
-	c := harness.StartCabrank(t, "--control", control, "--workers", "2", "--", harness.CabrankBinary(t), "demo", "worker", "--work", "5ms")
-	c.WaitWorkers(2)
+	c := harness.StartCabrank(t, "--control", control, "--workers", "2", "--", harness.CabrankBinary(t), "demo", "worker", "--work", "5ms").Booted(2)
 	go func() {
 		greeter := demopb.NewGreeterClient(harness.Dial(t, c.Addr))
 		for t.Context().Err() == nil {
 			_, _ = greeter.SayHello(t.Context(), &demopb.HelloRequest{Name: "page"}) // some meet the worker that is killed
 		}
 	}()
-	served := harness.StartProcess(t, nil, harness.CabrankBinary(t), "page", "--control", control, "--port", "0")
+	served := harness.StartCLI(t, "page", "--control", control, "--port", "0")
 	served.Wait(harness.Patience, "the page's address", func() bool { return strings.Contains(served.Output(), "\n") })
 	cmd := exec.CommandContext(t.Context(), "node", filepath.Join(folder, "page.mjs"), harness.Browser(t), strings.TrimSpace(served.Output()))
 	in, err := cmd.StdinPipe()
@@ -57,9 +56,7 @@ func TestLivePage(t *testing.T) {
 			c.KillPID(c.ReadyPIDs("worker-1")[0])
 		case "upgrade":
 			c.Ended = true // the successor serves from now on
-			if said, err := exec.CommandContext(t.Context(), harness.CabrankBinary(t), "upgrade", "--control", control).CombinedOutput(); err != nil {
-				t.Fatalf("upgrade: %v\n%s", err, said)
-			}
+			harness.StartCLI(t, "upgrade", "--control", control).WantExit(harness.Patience, 0)
 		default:
 			at := strings.LastIndexAny(strings.TrimSuffix(line, " ms"), " ")
 			said[line[:max(at, 0)]] = strings.TrimSuffix(line[at+1:], " ms")
@@ -82,8 +79,6 @@ func TestLivePage(t *testing.T) {
 		t.Errorf("the page: %v", said)
 	}
 	served.Signal(syscall.SIGTERM)
-	if code := served.ExitCode(harness.Patience); code != 0 {
-		t.Errorf("cabrank page ended with %d", code)
-	}
+	served.WantExit(harness.Patience, 0)
 	c.StopSuccessor()
 }

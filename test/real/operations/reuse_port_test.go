@@ -18,10 +18,8 @@ import (
 // call (R17).
 func TestTwoOnOnePort(t *testing.T) {
 	flags := slices.Concat([]string{"--transport", "unix", "--workers", "2", "--slots", "8", "--"}, harness.FaultWorker(t))
-	first := harness.StartCabrank(t, append([]string{"--listen", "localhost:0 shared"}, flags...)...)
-	first.WaitWorkers(2)
-	second := harness.StartCabrank(t, append([]string{"--listen", first.Addr + " shared"}, flags...)...)
-	second.WaitWorkers(2)
+	first := harness.StartCabrank(t, append([]string{"--listen", "localhost:0 shared"}, flags...)...).Booted(2)
+	second := harness.StartCabrank(t, append([]string{"--listen", first.Addr + " shared"}, flags...)...).Booted(2)
 	var loads []*harness.Load
 	for range 20 { // connections: the kernel deals them out
 		loads = append(loads, harness.StartLoad(t, first.Addr, 1, harness.ShortWork))
@@ -37,11 +35,7 @@ func TestTwoOnOnePort(t *testing.T) {
 	calls := 0
 	for _, l := range loads {
 		l.WaitAnswered(t, "", 3)
-		all := l.Stop()
-		calls += len(all)
-		for _, o := range harness.Failures(all) {
-			t.Errorf("call %s of %d: %v", o.ID, len(all), o.Err)
-		}
+		calls += len(l.WantNoFailure(t))
 	}
 	if len(first.Taken()) == 0 || len(second.Taken()) == 0 {
 		t.Errorf("of %d calls the first took %d, the second %d", calls, len(first.Taken()), len(second.Taken()))

@@ -68,8 +68,7 @@ func TestNoMetadataValueIsTold(t *testing.T) {
 // deadline in the queue and at the worker, and the loss of the worker.
 func endHeldCalls(ctx context.Context, t *testing.T, c *harness.Cabrank, conn *grpc.ClientConn, pid int) {
 	t.Helper()
-	held := make(chan harness.Outcome, 1)
-	go func() { held <- harness.CallIo(ctx, conn, "held", harness.CallBound) }()
+	held := harness.GoIo(ctx, conn, "held", harness.CallBound)
 	c.WaitMetric("cabrank_in_flight", 1)
 	harness.WantStatus(t, harness.CallIo(ctx, conn, "waits", 0).Err, codes.ResourceExhausted, "cabrank: no free slot in time")
 	short, cancel := context.WithTimeout(ctx, 50*time.Millisecond)

@@ -3,8 +3,6 @@
 package operations_test
 
 import (
-	"path/filepath"
-	"slices"
 	"testing"
 
 	"github.com/cabrank/cabrank/test/real/harness"
@@ -13,12 +11,7 @@ import (
 // startWrapped starts cabrank behind a wrapper, with a control socket.
 func startWrapped(t *testing.T, wrapper ...string) *harness.Controlled {
 	t.Helper()
-	socket := filepath.Join(harness.ShortTempDir(t), "c.sock")
-	line := slices.Concat(wrapper, []string{harness.CabrankBinary(t), "run", "--listen", "127.0.0.1:0", "--probes", "off", "--metrics", "off",
-		"--control", socket, "--transport", "unix", "--workers", "1", "--"}, harness.FaultWorker(t))
-	p := harness.StartProcess(t, nil, line[0], line[1:]...)
-	c := &harness.Controlled{Cabrank: &harness.Cabrank{Process: p, Ended: true}, Socket: socket, Op: harness.NewOperator(t, socket)}
-	c.AwaitReady(1)
+	c := harness.StartControlledBy(t, wrapper, "--workers", "1").AwaitReady(1)
 	return c
 }
 
@@ -30,9 +23,7 @@ func TestStopFromAnotherNamespace(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := startWrapped(t, inside...)
 			c.Stopped(from...)
-			if code := c.ExitCode(harness.Patience); code != 0 {
-				t.Errorf("exit code %d, want 0", code)
-			}
+			c.WantExit(harness.Patience, 0)
 			c.WaitNoneLeft(harness.Patience)
 		})
 	}

@@ -110,8 +110,7 @@ func underLoad(t *testing.T, c *harness.Cabrank, _ *harness.Operator) func() {
 func alreadyDraining(t *testing.T, c *harness.Cabrank, _ *harness.Operator) func() {
 	t.Helper()
 	c.WaitWorkers(2)
-	held := make(chan harness.Outcome, 1)
-	go func() { held <- harness.CallIo(t.Context(), harness.Dial(t, c.Addr), "held", harness.CallBound) }()
+	held := harness.GoIo(t.Context(), harness.Dial(t, c.Addr), "held", harness.CallBound)
 	c.WaitTaken(1)
 	c.Signal(syscall.SIGTERM)
 	c.Wait(harness.Patience, "the drain", func() bool { return len(c.LogLines("stopping")) > 0 })

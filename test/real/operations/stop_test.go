@@ -29,17 +29,12 @@ func TestEverySignalStops(t *testing.T) {
 		t.Run(sig.String(), func(t *testing.T) {
 			runtime := harness.ShortTempDir(t)
 			args := slices.Concat([]string{"--workers", "1", "--transport", "unix", "--"}, harness.FaultWorker(t))
-			c := harness.StartCabrankEnv(t, []string{"XDG_RUNTIME_DIR=" + runtime}, args...)
-			c.WaitWorkers(1)
+			c := harness.StartCabrankEnv(t, []string{"XDG_RUNTIME_DIR=" + runtime}, args...).Booted(1)
 			if len(harness.FilesIn(t, runtime)) == 0 {
 				t.Error("the sockets are not in XDG_RUNTIME_DIR")
 			}
 			c.Ended = true
-			c.Signal(sig)
-			if code := c.ExitCode(harness.StopBound); code != 0 {
-				t.Errorf("exit code %d, want 0", code)
-			}
-			c.WaitNoneLeft(harness.Patience)
+			c.StopBy(sig)
 			if left := harness.FilesIn(t, runtime); len(left) > 0 {
 				t.Errorf("left in the runtime directory: %v", left)
 			}
@@ -50,15 +45,12 @@ func TestEverySignalStops(t *testing.T) {
 // With a pre-stop delay everything stays open while the word goes round that
 // this one is to be left (R17).
 func TestPreStopDelayKeepsServing(t *testing.T) {
-	c := harness.StartFault(t, harness.FaultWorker(t), "--workers", "1", "--pre-stop-delay", "1h")
-	c.WaitWorkers(1)
+	c := harness.StartFault(t, harness.FaultWorker(t), "--workers", "1", "--pre-stop-delay", "1h").Booted(1)
 	c.Ended = true
 	c.Signal(syscall.SIGTERM)
 	c.Wait(harness.Patience, "readiness to go", func() bool { return c.Probe("readiness") == http.StatusServiceUnavailable })
 	conn := harness.Dial(t, c.Addr) // a caller that has not heard of it
-	if got := harness.CallIo(t.Context(), conn, "late", 0); got.Err != nil {
-		t.Errorf("a call during the delay: %v", got.Err)
-	}
+	harness.CallIo(t.Context(), conn, "late", 0).WantOK(t)
 	reply, err := healthpb.NewHealthClient(conn).Check(t.Context(), &healthpb.HealthCheckRequest{})
 	if err != nil || reply.GetStatus() != healthpb.HealthCheckResponse_NOT_SERVING {
 		t.Errorf("Health/Check during the delay: %v, %v; want NOT_SERVING", reply.GetStatus(), err)
@@ -67,11 +59,7 @@ func TestPreStopDelayKeepsServing(t *testing.T) {
 		t.Errorf("liveness during the delay: %d", got)
 	}
 	<-time.After(2 * echoTime) // a sooner one would be the same
-	c.Signal(syscall.SIGINT)   // this one does not wait
-	if code := c.ExitCode(harness.StopBound); code != 0 {
-		t.Errorf("exit code %d, want 0", code)
-	}
-	c.WaitNoneLeft(harness.Patience)
+	c.StopBy(syscall.SIGINT)   // this one does not wait
 }
 
 // echoTime is how soon a second signal is the same as the first.
@@ -82,13 +70,10 @@ const echoTime = 100 * time.Millisecond
 func TestEchoOfASignal(t *testing.T) {
 	for _, wrapper := range [][]string{nil, {"/usr/bin/timeout", "600"}} {
 		t.Run(fmt.Sprint(wrapper), func(t *testing.T) {
-			args := slices.Concat(wrapper, []string{harness.CabrankBinary(t), "run", "--listen", "127.0.0.1:0", "--probes", "off", "--metrics", "off",
-				"--workers", "1", "--transport", "unix", "--"}, harness.FaultWorker(t))
-			c := &harness.Cabrank{Process: harness.StartProcess(t, nil, args[0], args[1:]...), Ended: true}
+			c := harness.StartControlledBy(t, wrapper, "--workers", "1")
 			c.Addr = c.Listening("listening")
 			c.WaitWorkers(1)
-			running := make(chan harness.Outcome, 1)
-			go func() { running <- harness.CallIo(t.Context(), harness.Dial(t, c.Addr), "running", time.Second) }()
+			running := harness.GoIo(t.Context(), harness.Dial(t, c.Addr), "running", time.Second)
 			c.WaitTaken(1)
 			began := time.Now()
 			c.Signal(syscall.SIGTERM)
@@ -98,9 +83,7 @@ func TestEchoOfASignal(t *testing.T) {
 			if time.Since(began) > echoTime/2 {
 				t.Skip("this machine is too busy to send two signals at once")
 			}
-			if got := <-running; got.Err != nil {
-				t.Errorf("the running call: %v", got.Err)
-			}
+			(<-running).WantOK(t)
 			c.ExitCode(harness.StopBound)
 			c.WaitNoneLeft(harness.Patience)
 		})
@@ -110,28 +93,21 @@ func TestEchoOfASignal(t *testing.T) {
 // A drain waits for calls, those in the queue too, and not for what holds no
 // slot; a second signal does not wait.
 func TestSecondSignalDoesNotWait(t *testing.T) {
-	c := harness.StartFault(t, harness.FaultWorker(t), "--workers", "1", "--slots", "1", "--drain-timeout", "10m", "--queue-timeout", "10m")
-	c.WaitWorkers(1)
+	c := harness.StartFault(t, harness.FaultWorker(t), "--workers", "1", "--slots", "1", "--drain-timeout", "10m", "--queue-timeout", "10m").Booted(1)
 	conn := harness.Dial(t, c.Addr)
-	ended := make(chan harness.Outcome, 2)
-	go func() { ended <- harness.CallIo(t.Context(), conn, "running", harness.CallBound) }()
+	running := harness.GoIo(t.Context(), conn, "running", harness.CallBound)
 	c.WaitTaken(1)
-	go func() { ended <- harness.CallIo(t.Context(), conn, "queued", harness.CallBound) }()
+	queued := harness.GoIo(t.Context(), conn, "queued", harness.CallBound)
 	c.WaitMetric("cabrank_queue_length", 1)
 
 	c.Ended = true
 	c.Signal(syscall.SIGTERM)
 	c.Wait(harness.Patience, "the drain", func() bool { return len(c.LogLines("stopping")) > 0 })
 	<-time.After(2 * echoTime) // a sooner one would be the same
-	c.Signal(syscall.SIGINT)
-	for range 2 {
-		got := <-ended
-		harness.WantStatus(t, got.Err, codes.Unavailable, "cabrank: shutting down")
+	c.StopBy(syscall.SIGINT)
+	for _, ended := range []<-chan harness.Outcome{running, queued} {
+		harness.WantStatus(t, (<-ended).Err, codes.Unavailable, "cabrank: shutting down")
 	}
-	if code := c.ExitCode(harness.StopBound); code != 0 {
-		t.Errorf("exit code %d, want 0", code)
-	}
-	c.WaitNoneLeft(harness.Patience)
 }
 
 // SIGTERM in the first milliseconds, while listeners, keeper and workers come
@@ -142,9 +118,7 @@ func TestStopInTheFirstMilliseconds(t *testing.T) {
 	random := rand.New(rand.NewPCG(seed, 0))
 	for range moments {
 		wait := time.Duration(random.Int64N(int64(60 * time.Millisecond)))
-		args := slices.Concat([]string{"run", "--listen", "127.0.0.1:0", "--probes", "127.0.0.1:0", "--metrics", "127.0.0.1:0",
-			"--workers", "3", "--transport", "unix", "--"}, harness.FaultWorker(t))
-		p := harness.StartProcess(t, nil, harness.CabrankBinary(t), args...)
+		p := harness.StartLine(t, harness.RunLine(t, harness.FaultWorker(t), "--probes", "127.0.0.1:0", "--metrics", "127.0.0.1:0", "--workers", "3")...)
 		<-time.After(wait) // the moment is what is tested
 		p.Signal(syscall.SIGTERM)
 		if code := p.ExitCode(harness.StopEnd); code != 0 && p.Log() != "" {

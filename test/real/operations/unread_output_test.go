@@ -9,15 +9,13 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
-	"google.golang.org/grpc/codes"
 
 	"github.com/cabrank/cabrank/internal/testkit"
 	"github.com/cabrank/cabrank/test/real/harness"
@@ -52,11 +50,16 @@ func startUnread(t *testing.T, output *os.File, worker []string, flags ...string
 	socket := filepath.Join(harness.ShortTempDir(t), "c.sock")
 	port := testkit.FreePorts(t, 3)
 	at := func(n int) string { return fmt.Sprintf("127.0.0.1:%d", port+n) }
-	args := slices.Concat([]string{"run", "--listen", at(0), "--probes", at(1), "--metrics", at(2), "--control", socket, "--transport", "unix"},
-		flags, []string{"--"}, worker)
-	p := harness.StartProcessTo(t, output, nil, harness.CabrankBinary(t), args...)
-	c := &harness.Cabrank{Process: p, Addr: at(0), ProbesAddr: at(1), MetricsAddr: at(2), Ended: true}
-	return &harness.Controlled{Cabrank: c, Socket: socket, Op: harness.NewOperator(t, socket)}
+	p := startTo(t, output, harness.RunLine(t, worker, append([]string{"--listen", at(0), "--probes", at(1), "--metrics", at(2), "--control", socket}, flags...)...))
+	return harness.Control(&harness.Cabrank{Process: p, Addr: at(0), ProbesAddr: at(1), MetricsAddr: at(2), Ended: true}, socket)
+}
+
+// startTo starts a command line whose stdout and stderr are output, which is closed here.
+func startTo(t *testing.T, output *os.File, line []string) *harness.Process {
+	t.Helper()
+	cmd := exec.Command(line[0], line[1:]...)
+	cmd.Stdout = output
+	return harness.StartCommand(t, cmd)
 }
 
 // Nobody reads what cabrank writes, from its first line on: it gets ready,
@@ -83,9 +86,7 @@ func TestNobodyReadsTheLog(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if got := harness.CallIo(t.Context(), harness.Dial(t, c.Addr), "1", 0); got.Err != nil {
-		t.Errorf("a call: %v", got.Err)
-	}
+	harness.CallIo(t.Context(), harness.Dial(t, c.Addr), "1", 0).WantOK(t)
 	for status, seen := range liveness.Stop() {
 		if status == http.StatusServiceUnavailable {
 			t.Errorf("liveness was %d, %d times", status, seen)
@@ -137,16 +138,13 @@ func TestNobodyReadsTheLogOfTheDoor(t *testing.T) {
 		defer cancel()
 		return harness.CallIo(ctx, conn, "1", 0).Err == nil
 	})
-	c.StopInTime()
+	c.Stop()
 }
 
 // A start that fails ends, too, with nobody to read why.
 func TestNobodyReadsWhyItFailed(t *testing.T) {
 	_, writer := fullPipe(t)
-	p := harness.StartProcessTo(t, writer, nil, harness.CabrankBinary(t), "run", "--listen", "127.0.0.1:0", "--probes", "off", "--metrics", "off", "--", "no-such-program")
-	if code := p.ExitCode(harness.Patience); code != 2 {
-		t.Errorf("exit code %d, want 2", code)
-	}
+	startTo(t, writer, harness.RunLine(t, []string{"no-such-program"})).WantExit(harness.Patience, 2)
 }
 
 // What was lost while nobody read is counted in the log, where it is missing.
@@ -166,7 +164,7 @@ func TestLogTellsWhatItLost(t *testing.T) {
 		_, _ = io.Copy(&c.Stderr, reader)
 	}()
 	c.WaitLog(harness.Patience, "log lines dropped")
-	c.StopInTime()
+	c.Stop()
 	<-read
 }
 
@@ -180,20 +178,11 @@ func TestReaderOfTheOutputGoes(t *testing.T) {
 	testkit.Must(t, reader.Close())
 	conn := harness.Dial(t, c.Addr)
 	for i := range 10 { // of which the worker writes lines
-		if got := harness.CallIo(t.Context(), conn, fmt.Sprint(i), 0); got.Err != nil {
-			t.Fatal(got.Err)
-		}
+		harness.CallIo(t.Context(), conn, fmt.Sprint(i), 0).WantOK(t)
 	}
 	c.KillAndAwait("worker-1", 1)
-	long := make(chan harness.Outcome, 1)
-	go func() { long <- harness.CallIo(t.Context(), conn, "long", time.Second) }()
+	long := harness.GoIo(t.Context(), conn, "long", time.Second)
 	c.WaitMetric("cabrank_in_flight", 1, "worker", "worker-1")
-	c.Signal(syscall.SIGTERM)
-	if got := <-long; got.Err != nil {
-		harness.WantStatus(t, got.Err, codes.OK, "")
-	}
-	if code := c.ExitCode(harness.StopBound); code != 0 {
-		t.Errorf("exit code %d after SIGTERM, want 0", code)
-	}
-	c.WaitNoneLeft(harness.Patience)
+	c.Stop()
+	(<-long).WantOK(t)
 }

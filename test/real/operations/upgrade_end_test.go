@@ -72,9 +72,7 @@ func killOld(t *testing.T, slow string, wait time.Duration) {
 	}
 	m.Main = next
 	m.WaitLog(harness.Patience, "the old process has ended")
-	if got := harness.CallIo(t.Context(), harness.Dial(t, m.Addr), "after", 0); got.Err != nil {
-		t.Errorf("a call after the takeover: %v", got.Err)
-	}
+	harness.CallIo(t.Context(), harness.Dial(t, m.Addr), "after", 0).WantOK(t)
 	be("")
 	m.Upgrade()
 	m.End()
@@ -117,8 +115,7 @@ func TestUpgradeAndStop(t *testing.T) {
 // own. The next replacement brings each place home, and its metrics page with it.
 func TestPortsComeHomeAfterAnUpgrade(t *testing.T) {
 	start := testkit.FreePorts(t, 8)
-	c := harness.StartControlled(t, harness.FaultWorker(t, "-metrics"), "--workers", "2", "--transport", "tcp", "--start-port", strconv.Itoa(start))
-	c.AwaitReady(2)
+	c := harness.StartControlled(t, harness.FaultWorker(t, "-metrics"), "--workers", "2", "--transport", "tcp", "--start-port", strconv.Itoa(start)).AwaitReady(2)
 	old := c.Status().PID
 	c.Must("upgrade")
 	c.Await("the end of the old process", func(s *harness.OperatorStatus) bool {

@@ -46,11 +46,7 @@ func TestUpgradeUnderLoad(t *testing.T) {
 			streams.WantNoFailure()
 			calls := 0
 			for _, l := range loads {
-				all := l.Stop()
-				calls += len(all)
-				for _, o := range harness.Failures(all) {
-					t.Errorf("call %s: %v", o.ID, o.Err)
-				}
+				calls += len(l.WantNoFailure(t))
 			}
 			t.Logf("%d calls", calls)
 			for status, times := range probe.Stop() {
@@ -212,24 +208,18 @@ func TestUpgradeCutsWhatStays(t *testing.T) {
 // after it, since a service manager would kill what is left behind.
 func TestStopAfterUpgrade(t *testing.T) {
 	m, l, _ := startMoody(t, "--drain-timeout", "10s")
-	held := make(chan harness.Outcome, 1)
-	go func() { held <- harness.CallIo(t.Context(), harness.Dial(t, m.Addr), "held", 1500*time.Millisecond) }()
+	held := harness.GoIo(t.Context(), harness.Dial(t, m.Addr), "held", 1500*time.Millisecond)
 	m.Wait(harness.Patience, "the call", func() bool { return m.Taken()["held"] > 0 })
 	old := m.Main
 	m.SignalTo(old, syscall.SIGUSR2)
 	m.WaitLog(harness.Patience, "took over")
 	m.Main = m.Successor()
 	m.SignalTo(m.Main, syscall.SIGTERM)
-	if got := <-held; got.Err != nil {
-		t.Errorf("the held call: %v", got.Err)
-	}
+	(<-held).WantOK(t)
 	m.WantEnd(old, 0)
 	m.WantEnd(m.Main, 0)
 	if len(m.LogLines("the old process has ended")) == 0 {
 		t.Error("the new process has ended first")
-	}
-	if code := m.ExitCode(harness.Patience); code != 0 {
-		t.Errorf("the manager ended with exit code %d", code)
 	}
 	m.WantNothingLeft()
 	l.Stop()
@@ -240,8 +230,7 @@ func TestUpgradeWorkers(t *testing.T) {
 	m := harness.StartManaged(t, nil, nil, slices.Concat([]string{"--transport", "unix", "--workers", "3", "--"}, harness.FaultWorker(t))...)
 	m.WaitWorkers(3)
 	l := harness.StartLoad(t, m.Addr, 4, harness.ShortWork)
-	held := make(chan harness.Outcome, 1)
-	go func() { held <- harness.CallIo(t.Context(), harness.Dial(t, m.Addr), "held", 2*time.Second) }()
+	held := harness.GoIo(t.Context(), harness.Dial(t, m.Addr), "held", 2*time.Second)
 	l.WaitAnswered(t, "", 10)
 	testkit.Must(t, m.Control.Run(harness.Patience, "upgrade", "--upgrade-workers", "1"))
 	m.WaitLog(harness.Patience, "took over")
@@ -250,29 +239,19 @@ func TestUpgradeWorkers(t *testing.T) {
 		t.Errorf("%d workers have been ready when the new process took over, want 3 and 1", ready)
 	}
 	l.WaitAnswered(t, "", 20)
-	if got := <-held; got.Err != nil {
-		t.Errorf("the held call: %v", got.Err)
-	}
+	(<-held).WantOK(t)
 	m.Main = m.Successor()
 	m.Wait(harness.Patience, "three workers", func() bool { return len(m.LogLines("worker ready")) == 6 })
-	for _, o := range harness.Failures(l.Stop()) {
-		t.Errorf("call %s: %v", o.ID, o.Err)
-	}
+	l.WantNoFailure(t)
 }
 
 // As PID 1 an upgrade would end the container: it is refused, with a hint.
 func TestUpgradeAsPID1(t *testing.T) {
-	p := harness.StartProcess(t, nil, "/usr/bin/env", slices.Concat(harness.PIDNamespace(t), []string{
-		harness.CabrankBinary(t), "run", "--listen", "127.0.0.1:0", "--probes", "off", "--metrics", "off",
-		"--transport", "unix", "--workers", "1", "--",
-	}, harness.FaultWorker(t))...)
-	p.WaitLog(harness.Patience, "worker ready")
-	c := harness.Cabrank{Process: p}
-	first := harness.ChildOf(t, p.PID)
+	c := harness.StartControlledBy(t, harness.PIDNamespace(t), "--workers", "1")
+	c.WaitLog(harness.Patience, "worker ready")
+	first := harness.ChildOf(t, c.PID)
 	c.SignalTo(first, syscall.SIGUSR2)
-	p.WaitLog(harness.Patience, "roll the container instead")
+	c.WaitLog(harness.Patience, "roll the container instead")
 	c.SignalTo(first, syscall.SIGTERM)
-	if code := p.ExitCode(harness.StopBound); code != 0 {
-		t.Errorf("exit code %d after SIGTERM, want 0", code)
-	}
+	c.WantExit(harness.StopBound, 0)
 }

@@ -27,7 +27,7 @@ func newApplication(t *testing.T) *gemHome {
 		gems = append(gems, dist(t, "cabrank-*-"+platform+".gem"))
 	}
 	g.write("app/Gemfile", "source 'file://"+gemSource(t, gems...)+"'\n\ngem 'cabrank'\ngem 'gruf'\n")
-	g.run("app", "bundle", "install")
+	g.in("app").run("bundle", "install")
 	return g
 }
 
@@ -43,16 +43,16 @@ func TestBundler(t *testing.T) {
 		{"gruf-relay", isGrufRelay},
 		{"lock", locksPlatforms},
 	} {
-		t.Run(test.name, func(t *testing.T) { test.run(&gemHome{t: t, dir: g.dir, env: g.env}) })
+		t.Run(test.name, func(t *testing.T) { test.run(&gemHome{place{t, g.dir, g.env}}) })
 	}
 }
 
 func worksInBundle(g *gemHome) {
 	works(g.t, func(args ...string) *exec.Cmd {
-		return g.command("app", "bundle", append([]string{"exec", "cabrank"}, args...)...)
+		return g.in("app").command(append([]string{"bundle", "exec", "cabrank"}, args...)...)
 	})
-	g.run("app", "bundle", "binstubs", "cabrank")
-	if said := g.run("app", "bin/cabrank", "version"); !strings.Contains(said, "version: "+version(g.t)+"\n") {
+	g.in("app").run("bundle", "binstubs", "cabrank")
+	if said := g.in("app").run("bin/cabrank", "version"); !strings.Contains(said, "version: "+version(g.t)+"\n") {
 		g.t.Errorf("the binstub said\n%s", said)
 	}
 }
@@ -93,7 +93,7 @@ func isGrufRelay(g *gemHome) {
 	g.write("app/gruf-relay.yml", fmt.Sprintf("workers: {start_port: %d}\n", port))
 	wantGruf()
 	for flag, want := range map[string]string{"-v": "version: " + version(g.t), "-h": "Usage:"} {
-		if said := g.run("app", "bundle", "exec", "gruf-relay", flag); !strings.Contains(said, want) {
+		if said := g.in("app").run("bundle", "exec", "gruf-relay", flag); !strings.Contains(said, want) {
 			g.t.Errorf("gruf-relay %s has no %q:\n%s", flag, want, said)
 		}
 	}
@@ -101,7 +101,7 @@ func isGrufRelay(g *gemHome) {
 
 // The lock of one machine serves another: each platform has its gem, Alpine that of Linux.
 func locksPlatforms(g *gemHome) {
-	g.run("app", "bundle", "lock", "--add-platform", "aarch64-linux", "x86_64-linux-musl", "arm64-darwin")
+	g.in("app").run("bundle", "lock", "--add-platform", "aarch64-linux", "x86_64-linux-musl", "arm64-darwin")
 	lock, err := os.ReadFile(filepath.Join(g.dir, "app", "Gemfile.lock"))
 	testkit.Must(g.t, err)
 	for _, platform := range []string{"x86_64-linux", "aarch64-linux", "arm64-darwin"} {

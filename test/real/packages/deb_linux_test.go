@@ -23,16 +23,6 @@ const (
 	policy       = "/usr/sbin/policy-rc.d"    // what tells packages to leave services alone
 )
 
-// must runs a command to its end and returns what it has printed.
-func must(t *testing.T, cmd *exec.Cmd) string {
-	t.Helper()
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		t.Fatalf("%s: %v\n%s", strings.Join(cmd.Args, " "), err, out)
-	}
-	return string(out)
-}
-
 // debianPackage is that of this platform.
 func debianPackage(t *testing.T) string {
 	t.Helper()
@@ -198,9 +188,7 @@ func (h debianHost) load() (enough func()) {
 		seen := batches()
 		load.Wait(harness.Patience, "more calls", func() bool { return batches() > seen })
 		h.run("touch", "/tmp/enough")
-		if code := load.ExitCode(harness.Patience); code != 0 {
-			h.t.Errorf("the calls ended by %d, want 0\n%s%s", code, load.Output(), load.Log())
-		}
+		load.WantExit(harness.Patience, 0)
 	}
 }
 

@@ -80,9 +80,7 @@ func programIn(t *testing.T, file string) (program string) {
 	case script == "":
 		t.Fatalf("%s: how is that unpacked?", file)
 	default:
-		if out, err := exec.Command("sh", "-ec", script, "sh", file, folder).CombinedOutput(); err != nil {
-			t.Fatalf("unpack %s: %v: %s", file, err, out)
-		}
+		must(t, exec.Command("sh", "-ec", script, "sh", file, folder))
 	}
 	err := filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || !entry.Type().IsRegular() {

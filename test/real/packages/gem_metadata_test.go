@@ -18,7 +18,7 @@ import (
 func TestGemIsAsRubyGemsBuildsIt(t *testing.T) {
 	g := newGemHome(t)
 	ours := thisGem(t)
-	g.run(".", "gem", "unpack", "--target", g.dir, ours)
+	g.run("gem", "unpack", "--target", g.dir, ours)
 	folder := strings.TrimSuffix(filepath.Base(ours), ".gem")
 	gemspec, err := os.ReadFile(filepath.Join("testdata", "cabrank.gemspec"))
 	testkit.Must(t, err)
@@ -27,11 +27,11 @@ func TestGemIsAsRubyGemsBuildsIt(t *testing.T) {
 	g.env = append(g.env, "PLATFORM="+gemPlatform(t), "TREE_VERSION="+version(t),
 		"GEM_VERSION="+regexp.MustCompile(`^cabrank-(.+)-\w+-\w+$`).FindStringSubmatch(folder)[1])
 	theirs := filepath.Join(g.dir, "theirs.gem")
-	if said := g.run(folder, "gem", "build", "--strict", "--output", theirs, "cabrank.gemspec"); strings.Contains(said, "WARNING") {
+	if said := g.in(folder).run("gem", "build", "--strict", "--output", theirs, "cabrank.gemspec"); strings.Contains(said, "WARNING") {
 		t.Errorf("gem build said\n%s", said)
 	}
 
-	if got, want := g.run(".", "gem", "spec", ours), g.run(".", "gem", "spec", theirs); undated(got) != undated(want) {
+	if got, want := g.run("gem", "spec", ours), g.run("gem", "spec", theirs); undated(got) != undated(want) {
 		t.Errorf("gem spec prints\n%s\nwant\n%s", got, want)
 	}
 	if got, want := metadata(t, ours), metadata(t, theirs); undated(got) != undated(want) {
@@ -42,9 +42,7 @@ func TestGemIsAsRubyGemsBuildsIt(t *testing.T) {
 // metadata is what the file metadata.gz of a gem has.
 func metadata(t *testing.T, gem string) string {
 	t.Helper()
-	out, err := exec.Command("sh", "-c", `tar -xOf "$0" metadata.gz | gzip -d`, gem).Output()
-	testkit.Must(t, err)
-	return string(out)
+	return must(t, exec.Command("sh", "-c", `tar -xOf "$0" metadata.gz | gzip -d`, gem))
 }
 
 // undated is a specification without what depends on the day and the machine.

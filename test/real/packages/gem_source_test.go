@@ -21,9 +21,6 @@ gem build --output "$1/gems/gruf-2.99.0.gem" gruf.gemspec
 gem build --output "$1/gems/rails-8.1.0.gem" rails.gemspec
 gem generate_index --directory "$1"`
 	folder = t.TempDir()
-	line := append([]string{"-euc", script, "sh", folder, t.TempDir()}, gems...)
-	if out, err := exec.Command("sh", line...).CombinedOutput(); err != nil {
-		t.Fatalf("a source of gems: %v\n%s", err, out)
-	}
+	must(t, exec.Command("sh", append([]string{"-euc", script, "sh", folder, t.TempDir()}, gems...)...))
 	return folder
 }

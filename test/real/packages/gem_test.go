@@ -18,16 +18,12 @@ import (
 )
 
 // A gemHome is a place for gems in which there are none yet but what comes with the Ruby
-// of the machine. Nothing of the user who runs the test is known there.
-type gemHome struct {
-	t   *testing.T
-	dir string // holds home/, gems/ (GEM_HOME) and what a test puts there
-	env []string
-}
+// of the machine. It holds gems/ (GEM_HOME) and what a test puts there.
+type gemHome struct{ place }
 
 func newGemHome(t *testing.T) *gemHome {
 	t.Helper()
-	g := &gemHome{t: t, dir: harness.ShortTempDir(t)}
+	g := &gemHome{place{t: t, dir: harness.ShortTempDir(t)}}
 	ruby, err := exec.LookPath("ruby")
 	if err != nil {
 		t.Fatalf("%v: run 'scripts/install-deps.sh workers' first", err)
@@ -37,23 +33,6 @@ func newGemHome(t *testing.T) *gemHome {
 		"PATH=" + filepath.Join(g.dir, "gems", "bin") + ":" + filepath.Dir(ruby) + ":/usr/bin:/bin",
 	}
 	return g
-}
-
-// command is a command line in a folder of the place, found by its PATH.
-func (g *gemHome) command(folder, name string, args ...string) *exec.Cmd {
-	cmd := exec.Command("/usr/bin/env", append([]string{name}, args...)...)
-	cmd.Dir, cmd.Env = filepath.Join(g.dir, folder), g.env
-	return cmd
-}
-
-// run runs a command to its end, which has to be a good one, and returns its output.
-func (g *gemHome) run(folder, name string, args ...string) string {
-	g.t.Helper()
-	out, err := g.command(folder, name, args...).CombinedOutput()
-	if err != nil {
-		g.t.Fatalf("%s %s: %v\n%s", name, strings.Join(args, " "), err, out)
-	}
-	return string(out)
 }
 
 // write writes a file of the place.
@@ -96,17 +75,17 @@ func gemPlatform(t *testing.T) string {
 // documentation; uninstalled it leaves nothing.
 func TestGem(t *testing.T) {
 	g := newGemHome(t)
-	said := g.run(".", "gem", "install", "--local", "--document", "ri,rdoc", thisGem(t))
+	said := g.run("gem", "install", "--local", "--document", "ri,rdoc", thisGem(t))
 	if !strings.Contains(said, "Successfully installed cabrank-") || regexp.MustCompile(`(?i)warning|error`).MatchString(said) {
 		t.Errorf("gem install said\n%s", said)
 	}
-	works(t, func(args ...string) *exec.Cmd { return g.command(".", "cabrank", args...) })
+	works(t, func(args ...string) *exec.Cmd { return g.command(append([]string{"cabrank"}, args...)...) })
 
-	path := g.run(".", "ruby", "-W", "-r", "cabrank", "-e", "print Cabrank.path")
-	if said := g.run(".", path, "version"); !strings.Contains(said, "version: "+version(t)) {
+	path := g.run("ruby", "-W", "-r", "cabrank", "-e", "print Cabrank.path")
+	if said := g.run(path, "version"); !strings.Contains(said, "version: "+version(t)) {
 		t.Errorf("Cabrank.path is %s, which says\n%s", path, said)
 	}
-	g.run(".", "gem", "uninstall", "--executables", "cabrank")
+	g.run("gem", "uninstall", "--executables", "cabrank")
 	if left := g.files(); len(left) > 0 {
 		t.Errorf("gem uninstall has left %q", left)
 	}
@@ -116,8 +95,8 @@ func TestGem(t *testing.T) {
 // came from, with its arguments as they were given.
 func TestGemLeavesNoRuby(t *testing.T) {
 	g := newGemHome(t)
-	g.run(".", "gem", "install", "--local", "--no-document", thisGem(t))
-	path := g.run(".", "ruby", "-r", "cabrank", "-e", "print Cabrank.path")
+	g.run("gem", "install", "--local", "--no-document", thisGem(t))
+	path := g.run("ruby", "-r", "cabrank", "-e", "print Cabrank.path")
 	c := g.start(".", nil, append([]string{"cabrank", "run", "--"}, harness.FaultWorker(t, "-say", "a  b $HOME 'c'")...)...)
 	c.WaitWorkers(1)
 	if got, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", c.PID)); err != nil || got != path {
@@ -136,13 +115,11 @@ func TestGemLeavesNoRuby(t *testing.T) {
 func TestGemOfAnotherPlatform(t *testing.T) {
 	g := newGemHome(t)
 	other := dist(t, "cabrank-*-arm64-darwin.gem")
-	g.run(".", "gem", "unpack", "--target", g.dir, other)
+	g.run("gem", "unpack", "--target", g.dir, other)
 	folder := filepath.Join(g.dir, strings.TrimSuffix(filepath.Base(other), ".gem"))
 	for _, name := range []string{"cabrank", "gruf-relay"} {
-		wrong := harness.StartCommand(t, g.command(".", "ruby", filepath.Join(folder, "exe", name), "version"))
-		if code := wrong.ExitCode(harness.Patience); code != 2 {
-			t.Errorf("%s: exit code %d, want 2", name, code)
-		}
+		wrong := harness.StartCommand(t, g.command("ruby", filepath.Join(folder, "exe", name), "version"))
+		wrong.WantExit(harness.Patience, 2)
 		line := regexp.MustCompile(`^cabrank: the gem in \S+ is for arm64-darwin, and this Ruby is for ` + gemPlatform(t) + `: .*\n$`)
 		if !line.MatchString(wrong.Log()) || wrong.Output() != "" {
 			t.Errorf("%s said %q, want a line like %s", name, wrong.Log()+wrong.Output(), line)
@@ -154,7 +131,7 @@ func TestGemOfAnotherPlatform(t *testing.T) {
 // more variables, and waits until it listens.
 func (g *gemHome) start(folder string, env []string, line ...string) *harness.Cabrank {
 	g.t.Helper()
-	cmd := g.command(folder, line[0], line[1:]...)
+	cmd := g.in(folder).command(line...)
 	cmd.Env = slices.Concat(cmd.Env, []string{
 		"SERVER_HOST=127.0.0.1", "SERVER_PORT=0", "PROBES_ENABLED=false", "METRICS_ENABLED=false", "CABRANK_CONTROL=off",
 		"WORKERS_COUNT=1",

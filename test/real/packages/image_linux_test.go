@@ -26,10 +26,7 @@ import (
 // has less here.
 func TestImage(t *testing.T) {
 	i := unpackImage(t, runtime.GOARCH)
-	said := harness.StartCommand(t, i.command(nil, "version"))
-	if code := said.ExitCode(harness.Patience); code != 0 || !strings.Contains(said.Output(), version(t)) {
-		t.Errorf("version, with nothing mounted: exit code %d, %q, %s", code, said.Output(), said.Log())
-	}
+	harness.StartCommand(t, i.command(nil, "version")).WantExit(harness.Patience, 0, version(t))
 	for _, mounts := range [][]string{{"dev"}, {"dev", "proc"}} {
 		t.Run(strings.Join(mounts, " and "), func(t *testing.T) {
 			works(t, func(args ...string) *exec.Cmd { return i.command(mounts, args...) })
@@ -53,10 +50,7 @@ func TestProgramOfTheImageAlone(t *testing.T) {
 // `docker run cabrank:VERSION` says how it is used, and runs by a file where one is.
 func TestImageWithoutArguments(t *testing.T) {
 	i := unpackImage(t, runtime.GOARCH)
-	help := harness.StartCommand(t, i.command([]string{"dev", "proc"}))
-	if code := help.ExitCode(harness.Patience); code != 2 || !strings.Contains(help.Log(), "no file to run by") {
-		t.Errorf("without a file: exit code %d, want 2 and how it is used:\n%s", code, help.Log())
-	}
+	harness.StartCommand(t, i.command([]string{"dev", "proc"})).WantExit(harness.Patience, 2, "no file to run by")
 	file := filepath.Join(i.root, i.config.WorkingDir, "cabrank.yml")
 	text := "server: {host: 127.0.0.1, port: 0}\nprobes: {enabled: false}\nmetrics: {enabled: false}\nupstreams: 127.0.0.1:1\n"
 	testkit.Must(t, os.WriteFile(file, []byte(text), 0o644))
@@ -151,9 +145,7 @@ func unpackImageOf(t *testing.T, program, arch string) anImage {
 // untar unpacks as root does: with owners and permissions.
 func untar(t *testing.T, file, folder string) {
 	t.Helper()
-	if out, err := exec.Command("tar", "-xpf", file, "-C", folder).CombinedOutput(); err != nil {
-		t.Fatalf("tar -xpf %s: %v: %s", file, err, out)
-	}
+	must(t, exec.Command("tar", "-xpf", file, "-C", folder))
 }
 
 // enterImage runs what is in the root $1, with the folders $2 of this machine mounted

@@ -37,9 +37,7 @@ func (e example) play(t *testing.T) {
 	}
 	c := m.open()
 	if strings.Contains(e.text(), `"@grpc/grpc-js":`) { // of a package.json: npm finds it installed, for it reaches nobody
-		if out, err := m.command("cp", "-r", "/node_modules", ".").CombinedOutput(); err != nil {
-			t.Fatalf("%v: %s", err, out)
-		}
+		must(t, m.command("cp", "-r", "/node_modules", "."))
 	}
 	var running []func()
 	for _, b := range e.blocks {

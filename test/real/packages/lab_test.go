@@ -8,8 +8,6 @@ import (
 	"runtime"
 	"strings"
 	"testing"
-
-	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // The lab's archive, unpacked beside the program, is what cabrank lab starts; each has the
@@ -18,14 +16,12 @@ func TestLabArchive(t *testing.T) {
 	home := t.TempDir()
 	for _, name := range []string{"cabrank", "cabrank-lab"} {
 		archive := dist(t, name+"-[0-9]*-"+runtime.GOOS+"-"+runtime.GOARCH+".tar.gz")
-		if out, err := exec.Command("tar", "-xzf", archive, "--strip-components=1", "-C", home).CombinedOutput(); err != nil {
-			t.Fatalf("tar: %v: %s", err, out)
-		}
+		must(t, exec.Command("tar", "-xzf", archive, "--strip-components=1", "-C", home))
 	}
 	list := exec.Command(filepath.Join(home, "cabrank"), "lab", "list")
 	list.Env = []string{"PATH=/usr/bin:/bin"}
-	if out, err := list.CombinedOutput(); err != nil || !strings.Contains(string(out), "connections") {
-		t.Errorf("cabrank lab list: %v: %s", err, out)
+	if said := must(t, list); !strings.Contains(said, "connections") {
+		t.Errorf("cabrank lab list: %s", said)
 	}
 	pages, err := filepath.Glob(filepath.Join(home, "share", "man", "man1", "cabrank-lab*"))
 	if err != nil || len(pages) < 8 {
@@ -37,13 +33,8 @@ func TestLabArchive(t *testing.T) {
 func TestLabDebian(t *testing.T) {
 	seen := map[string]string{}
 	for _, name := range []string{"cabrank", "cabrank-lab"} {
-		list, err := exec.Command("dpkg-deb", "--fsys-tarfile", dist(t, name+"_*_"+runtime.GOARCH+".deb")).Output()
-		testkit.Must(t, err)
-		names := exec.Command("tar", "-t")
-		names.Stdin = strings.NewReader(string(list))
-		out, err := names.Output()
-		testkit.Must(t, err)
-		for file := range strings.FieldsSeq(string(out)) {
+		deb := dist(t, name+"_*_"+runtime.GOARCH+".deb")
+		for file := range strings.FieldsSeq(must(t, exec.Command("sh", "-c", `dpkg-deb --fsys-tarfile "$0" | tar -t`, deb))) {
 			if other := seen[file]; other != "" && !strings.HasSuffix(file, "/") {
 				t.Errorf("%s is in %s and in %s", file, other, name)
 			}

@@ -43,30 +43,17 @@ func version(t *testing.T) string {
 // installed, with the folder and the environment of its own world.
 func works(t *testing.T, command func(args ...string) *exec.Cmd) {
 	t.Helper()
-	said := harness.StartCommand(t, command("version"))
-	if code, want := said.ExitCode(harness.Patience), "version: "+version(t)+"\n"; code != 0 || !strings.Contains(said.Output(), want) {
-		t.Fatalf("cabrank version: exit code %d, want 0 and the line %q in\n%s%s", code, want, said.Output(), said.Log())
-	}
-
+	harness.StartCommand(t, command("version")).WantExit(harness.Patience, 0, "version: "+version(t)+"\n")
 	once := harness.StartCommand(t, command("demo", "--once"))
-	if code := once.ExitCode(harness.Patience); code != 0 {
-		t.Errorf("cabrank demo --once: exit code %d\n%s", code, once.Output())
-	}
+	once.WantExit(harness.Patience, 0)
 	once.WaitNoneLeft(harness.Patience)
 
 	// It becomes `cabrank run` over three workers.
 	demo := harness.StartCommand(t, command("demo", "--listen", "127.0.0.1:0", "--metrics", "off", "--probes", "off"))
 	cabrank := harness.Cabrank{Process: demo}
 	addr := cabrank.Listening("listening")
-	call := harness.StartCommand(t, command("demo", "call", "--addr", addr, "-n", "1"))
-	if code := call.ExitCode(harness.Patience); code != 0 {
-		t.Errorf("cabrank demo call: exit code %d\n%s", code, call.Output())
-	}
-	demo.Signal(syscall.SIGTERM)
-	if code := demo.ExitCode(harness.StopBound); code != 0 {
-		t.Errorf("exit code %d after SIGTERM, want 0", code)
-	}
-	demo.WaitNoneLeft(harness.Patience)
+	harness.StartCommand(t, command("demo", "call", "--addr", addr, "-n", "1")).WantExit(harness.Patience, 0)
+	demo.StopBy(syscall.SIGTERM)
 	if conn, err := net.Dial("tcp", addr); err == nil {
 		conn.Close()
 		t.Errorf("something still listens at %s", addr)

@@ -29,9 +29,7 @@ func TestNPMOnATerminal(t *testing.T) {
 			}, harness.FaultWorker(t)...)
 			c.WaitWorkers(1)
 			fmt.Fprint(master, "\x03")
-			if code := c.ExitCode(harness.StopBound); code != 0 {
-				t.Errorf("exit code %d, want 0", code)
-			}
+			c.WantExit(harness.StopBound, 0)
 			c.WaitNoneLeft(harness.Patience)
 			for _, again := range []string{"taken for the same signal", "not waiting for calls"} {
 				if strings.Contains(c.Log(), again) {

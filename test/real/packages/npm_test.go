@@ -21,15 +21,11 @@ import (
 )
 
 // nodeProject is a folder with a package.json, in a home of its own.
-type nodeProject struct {
-	t   *testing.T
-	dir string
-	env []string
-}
+type nodeProject struct{ place }
 
 func newNodeProject(t *testing.T) *nodeProject {
 	t.Helper()
-	n := &nodeProject{t: t, dir: filepath.Join(harness.ShortTempDir(t), "my shop")}
+	n := &nodeProject{place{t: t, dir: filepath.Join(harness.ShortTempDir(t), "my shop")}}
 	node, err := exec.LookPath("node")
 	if err != nil {
 		t.Fatalf("%v: run 'scripts/install-deps.sh workers' first", err)
@@ -44,23 +40,6 @@ func newNodeProject(t *testing.T) *nodeProject {
 	}
 	testkit.Must(t, err)
 	return n
-}
-
-// command is a command line in the project, found by its PATH: that of its scripts.
-func (n *nodeProject) command(line ...string) *exec.Cmd {
-	cmd := exec.Command("/usr/bin/env", line...)
-	cmd.Dir, cmd.Env = n.dir, n.env
-	return cmd
-}
-
-// run runs a command to its end, which has to be a good one, and returns its output.
-func (n *nodeProject) run(line ...string) string {
-	n.t.Helper()
-	out, err := n.command(line...).CombinedOutput()
-	if err != nil {
-		n.t.Fatalf("%q: %v\n%s", line, err, out)
-	}
-	return strings.TrimSpace(string(out))
 }
 
 // program is where this platform's is installed.
@@ -90,7 +69,7 @@ func TestNPM(t *testing.T) {
 		{"node", "-p", `require("cabrank").path()`},
 		{"node", "--input-type=module", "-e", `import { path } from "cabrank"; console.log(path())`},
 	} {
-		if got := n.run(line...); got != n.program() {
+		if got := strings.TrimSpace(n.run(line...)); got != n.program() {
 			t.Errorf("%s prints %s, want %s", line, got, n.program())
 		}
 	}
@@ -171,9 +150,7 @@ func TestNPMPack(t *testing.T) {
 	n := newNodeProject(t)
 	for _, name := range []string{"cabrank-" + version(t), "cabrank-darwin-arm64-*"} {
 		dir := t.TempDir()
-		if out, err := exec.Command("tar", "-xzf", dist(t, name+".tgz"), "-C", dir).CombinedOutput(); err != nil {
-			t.Fatalf("tar: %v: %s", err, out)
-		}
+		must(t, exec.Command("tar", "-xzf", dist(t, name+".tgz"), "-C", dir))
 		var packed []struct {
 			Files []struct {
 				Path string      `json:"path"`

@@ -22,9 +22,7 @@ func unpacked(t *testing.T, system, arch string) string {
 	t.Helper()
 	archive := dist(t, "cabrank-[0-9]*-"+system+"-"+arch+".tar.gz")
 	home := t.TempDir()
-	if out, err := exec.Command("tar", "-xzf", archive, "-C", home).CombinedOutput(); err != nil {
-		t.Fatalf("tar: %v: %s", err, out)
-	}
+	must(t, exec.Command("tar", "-xzf", archive, "-C", home))
 	return filepath.Join(home, strings.TrimSuffix(filepath.Base(archive), ".tar.gz"))
 }
 

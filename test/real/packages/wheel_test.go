@@ -17,11 +17,7 @@ import (
 )
 
 // venv is a virtual environment of Python, in a home of its own.
-type venv struct {
-	t   *testing.T
-	dir string
-	env []string
-}
+type venv struct{ place }
 
 // newVenv makes one, of the Python whose packages the examples have.
 func newVenv(t *testing.T) *venv {
@@ -29,30 +25,13 @@ func newVenv(t *testing.T) *venv {
 	example := filepath.Join(harness.Root(t), ".deps", "python", "bin", "python3")
 	python, err := filepath.EvalSymlinks(harness.Built(t, example, "scripts/install-deps.sh workers"))
 	testkit.Must(t, err)
-	v := &venv{t: t, dir: harness.ShortTempDir(t)}
+	v := &venv{place{t: t, dir: harness.ShortTempDir(t)}}
 	v.env = []string{
 		"HOME=" + v.dir, "PATH=" + filepath.Join(v.dir, "bin") + ":/usr/bin:/bin", "PYTHONDONTWRITEBYTECODE=1",
 		"PIP_NO_INDEX=1", "PIP_DISABLE_PIP_VERSION_CHECK=1", "PIP_ROOT_USER_ACTION=ignore",
 	}
 	v.run(python, "-m", "venv", v.dir)
 	return v
-}
-
-// command is a command line in the environment, found by its PATH.
-func (v *venv) command(line ...string) *exec.Cmd {
-	cmd := exec.Command("/usr/bin/env", line...)
-	cmd.Dir, cmd.Env = v.dir, v.env
-	return cmd
-}
-
-// run runs a command to its end, which has to be a good one, and returns its output.
-func (v *venv) run(line ...string) string {
-	v.t.Helper()
-	out, err := v.command(line...).CombinedOutput()
-	if err != nil {
-		v.t.Fatalf("%q: %v\n%s", line, err, out)
-	}
-	return strings.TrimSpace(string(out))
 }
 
 // packages is the folder of the installed packages.
@@ -102,7 +81,7 @@ func TestWheel(t *testing.T) {
 	v.run("pip", "install", thisWheel(t))
 	v.run("pip", "check")
 	program := filepath.Join(v.dir, "bin", "cabrank")
-	if got := v.run("python3", "-c", "import cabrank; print(cabrank.path())"); got != program {
+	if got := v.run("python3", "-c", "import cabrank; print(cabrank.path())"); got != program+"\n" {
 		t.Errorf("cabrank.path() is %s, want %s", got, program)
 	}
 	v.lend()

@@ -29,9 +29,7 @@ func startRun(t *testing.T, command func(args ...string) *exec.Cmd, worker ...st
 func serves(t *testing.T, program string, command func(args ...string) *exec.Cmd, worker ...string) {
 	t.Helper()
 	c := startRun(t, command, worker...)
-	if got := harness.CallIo(t.Context(), harness.Dial(t, c.Addr), "1", 0); got.Err != nil {
-		t.Error(got.Err)
-	}
+	harness.CallIo(t.Context(), harness.Dial(t, c.Addr), "1", 0).WantOK(t)
 	if got, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", c.PID)); program != "" && (err != nil || got != program) {
 		t.Errorf("the process is %s (%v), want %s", got, err, program)
 	}
@@ -43,9 +41,7 @@ func serves(t *testing.T, program string, command func(args ...string) *exec.Cmd
 func wantLine(t *testing.T, cmd *exec.Cmd, words ...string) {
 	t.Helper()
 	p := harness.StartCommand(t, cmd)
-	if code := p.ExitCode(harness.Patience); code != 2 {
-		t.Errorf("exit code %d, want 2", code)
-	}
+	p.WantExit(harness.Patience, 2)
 	wantWords(t, p.Log()+p.Output(), append(words, "cabrank: ")...)
 }
 

@@ -122,8 +122,7 @@ func TestQueuedUploadsLeaveTheRunningStreamAlone(t *testing.T) {
 		memory          = 128 << 20        // buffer_total and the program itself, twice over
 	)
 	t.Setenv("CABRANK_STREAM_SLOTS", "2") // both
-	c := harness.StartFault(t, harness.FaultWorker(t), "--workers", "1", "--slots", "2", "--queue-timeout", "5m")
-	c.WaitWorkers(1)
+	c := harness.StartFault(t, harness.FaultWorker(t), "--workers", "1", "--slots", "2", "--queue-timeout", "5m").Booted(1)
 	conn := harness.Dial(t, c.Addr)
 	running, holder := openChat(t, conn), openChat(t, conn)
 	running.echo("running")

@@ -27,8 +27,7 @@ import (
 func TestCallsPassAHeldWorker(t *testing.T) {
 	const slots, calls = 2, 200
 	t.Setenv("CABRANK_STREAM_SLOTS", strconv.Itoa(2*slots)) // all
-	c := harness.StartFault(t, harness.FaultWorker(t), "--workers", "2", "--slots", strconv.Itoa(slots), "--queue-timeout", "1m")
-	c.WaitWorkers(2)
+	c := harness.StartFault(t, harness.FaultWorker(t), "--workers", "2", "--slots", strconv.Itoa(slots), "--queue-timeout", "1m").Booted(2)
 	conn := harness.Dial(t, c.Addr)
 	holding, release := context.WithCancel(t.Context())
 	defer release()
@@ -98,8 +97,7 @@ func TestBusyIsNotSick(t *testing.T) {
 	)
 	env := append(harness.LangEnv(t), "POOL_SIZE=2", "HEALTH_CHECK_INTERVAL=100ms", "HEALTH_CHECK_TIMEOUT=500ms")
 	args := append([]string{"--transport", "unix", "--workers", "2", "--slots", "2", "--"}, harness.ReadLangExample(t, "python").Worker...)
-	c := harness.StartCabrankEnv(t, env, args...)
-	c.WaitWorkers(workers)
+	c := harness.StartCabrankEnv(t, env, args...).Booted(workers)
 	watch := watchHealth(t, c.Addr, watchers)
 
 	conn := harness.Dial(t, c.Addr)
@@ -217,16 +215,14 @@ func (w *healthWatch) want(status healthpb.HealthCheckResponse_ServingStatus) {
 // A queue that is full and a wait that is too long are told apart, and both
 // from a house without workers.
 func TestWhyACallHadToWait(t *testing.T) {
-	c := harness.StartFault(t, harness.FaultWorker(t), "--workers", "1", "--slots", "1", "--queue", "1", "--queue-timeout", "3s")
-	c.WaitWorkers(1)
+	c := harness.StartFault(t, harness.FaultWorker(t), "--workers", "1", "--slots", "1", "--queue", "1", "--queue-timeout", "3s").Booted(1)
 	conn := harness.Dial(t, c.Addr)
 	holder, stopHolding := context.WithCancel(t.Context())
 	defer stopHolding()
 	go harness.CallIo(holder, conn, "holder", harness.CallBound)
 	c.WaitTaken(1)
 
-	waiting := make(chan harness.Outcome, 1)
-	go func() { waiting <- harness.CallIo(t.Context(), conn, "waiting", 0) }()
+	waiting := harness.GoIo(t.Context(), conn, "waiting", 0)
 	c.WaitMetric("cabrank_queue_length", 1)
 	harness.WantStatus(t, harness.CallIo(t.Context(), conn, "refused", 0).Err, codes.ResourceExhausted, "cabrank: queue full")
 	harness.WantStatus(t, (<-waiting).Err, codes.ResourceExhausted, "cabrank: no free slot in time")

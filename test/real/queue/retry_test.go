@@ -27,17 +27,14 @@ func withMethodRule(t *testing.T, rule string) []string {
 // With every slot in use there are no hedges, however late calls are. A moment in
 // which the callers are not as quick as the workers is no fault.
 func TestNoHedgesAtFullLoad(t *testing.T) {
-	c := harness.StartFault(t, harness.FaultWorker(t), append(withMethodRule(t, "    hedge_after: 5ms\n"), "--workers", "2", "--slots", "2")...)
-	c.WaitWorkers(2)
+	c := harness.StartFault(t, harness.FaultWorker(t), append(withMethodRule(t, "    hedge_after: 5ms\n"), "--workers", "2", "--slots", "2")...).Booted(2)
 	load := harness.StartLoad(t, c.Addr, 24, harness.ShortWork)
 	load.WaitAnswered(t, "", 300)
 	sent, noSlot := c.Metric("cabrank_hedges_total", "result", "sent"), c.Metric("cabrank_hedges_total", "result", "no_slot")
 	if sent > 60 || noSlot < 200 {
 		t.Errorf("%v hedges at full load; %v had no slot", sent, noSlot)
 	}
-	for _, o := range harness.Failures(load.Stop()) {
-		t.Errorf("call %s: %v", o.ID, o.Err)
-	}
+	load.WantNoFailure(t)
 	c.Stop()
 }
 
@@ -45,8 +42,7 @@ func TestNoHedgesAtFullLoad(t *testing.T) {
 // another one. Compare TestWorkerDiesUnderLoad.
 func TestRetriesHideDeaths(t *testing.T) {
 	const slots, deaths = 3, 3
-	c := harness.StartFault(t, harness.FaultWorker(t), append(withMethodRule(t, "    retries: 3\n"), "--workers", "2", "--slots", strconv.Itoa(slots))...)
-	c.WaitWorkers(2)
+	c := harness.StartFault(t, harness.FaultWorker(t), append(withMethodRule(t, "    retries: 3\n"), "--workers", "2", "--slots", strconv.Itoa(slots))...).Booted(2)
 	load := harness.StartLoad(t, c.Addr, 2*slots+2, harness.ShortWork)
 	for death := range deaths {
 		load.WaitAnswered(t, "worker-1", 20)

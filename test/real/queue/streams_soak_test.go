@@ -17,8 +17,7 @@ import (
 // a call of somebody else is served at once, however long they stay (R8).
 func TestStreamsThatBeginTogether(t *testing.T) {
 	const slots, subscribers, bound = 4, 8, 5 * time.Second
-	c := harness.StartFault(t, harness.FaultWorker(t), "--workers", "1", "--slots", strconv.Itoa(slots), "--queue-timeout", "1m")
-	c.WaitWorkers(1)
+	c := harness.StartFault(t, harness.FaultWorker(t), "--workers", "1", "--slots", strconv.Itoa(slots), "--queue-timeout", "1m").Booted(1)
 	ctx, leave := context.WithCancel(t.Context())
 	defer leave()
 	for i := range subscribers {
@@ -32,9 +31,7 @@ func TestStreamsThatBeginTogether(t *testing.T) {
 	conn := harness.Dial(t, c.Addr)
 	for i := range 12 {
 		short, cancel := context.WithTimeout(t.Context(), bound)
-		if got := harness.CallIo(short, conn, strconv.Itoa(i), time.Millisecond); got.Err != nil {
-			t.Errorf("call %d beside streams: %v", i, got.Err)
-		}
+		harness.CallIo(short, conn, strconv.Itoa(i), time.Millisecond).WantOK(t)
 		cancel()
 	}
 	c.WaitMetric("cabrank_long_calls", slots-1)

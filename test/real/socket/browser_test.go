@@ -37,7 +37,5 @@ func TestBrowser(t *testing.T) {
 	p.send(2, `{"channel":"news","args":{"price":3}}`)
 	p.want(8, "")
 	site.WantSaid(`{"price":3}`)
-	if got := harness.CallIo(t.Context(), harness.Dial(t, c.Addr), "call", time.Millisecond); got.Err != nil {
-		t.Errorf("a call beside it: %v", got.Err)
-	}
+	harness.CallIo(t.Context(), harness.Dial(t, c.Addr), "call", time.Millisecond).WantOK(t)
 }

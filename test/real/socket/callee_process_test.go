@@ -48,9 +48,8 @@ func TestCalleeProcessStops(t *testing.T) {
 			push(t, server, "test.delay.2", tc.delay, time.Minute)
 			taken(t, server, "test.delay.2")
 			p.Signal(syscall.SIGTERM)
-			if code := p.ExitCode(harness.Patience); code != tc.code || !strings.Contains(p.Log(), tc.said) {
-				t.Errorf("exit code %d, want %d:\n%s", code, tc.code, p.Log())
-			}
+			p.WantExit(harness.Patience, tc.code)
+			p.WaitLog(harness.Patience, tc.said)
 			text := dump(t, dialRedis(t, server))
 			if answered := strings.Contains(text, `"args":600}`); answered != (tc.code == 0) || strings.Contains(text, "juggler.1:") {
 				t.Errorf("Redis has\n%s", text)
@@ -83,13 +82,10 @@ func TestCalleeProcessUsage(t *testing.T) {
 		"--redis localhost:1 --delays -1":     "--delays must be 0 to 10000",
 		"--redis localhost:1 --log-level all": `flag --log-level: log.level: "all" is unknown`,
 	} {
-		p, code := harness.RunToEnd(t, append([]string{"socket", "callee"}, strings.Fields(args)...)...)
-		if code != 2 || !strings.Contains(p.Log(), want) {
-			t.Errorf("%s: exit code %d:\n%s", args, code, p.Log())
-		}
+		harness.StartCLI(t, append([]string{"socket", "callee"}, strings.Fields(args)...)...).WantExit(harness.Patience, 2, want)
 	}
-	p, code := harness.RunToEnd(t, "socket", "callee", "--redis", "redis://me:secret@127.0.0.1:1")
-	if code != 1 || !strings.Contains(p.Log(), "127.0.0.1:1") || strings.Contains(p.Log(), "secret") {
-		t.Errorf("exit code %d:\n%s", code, p.Log())
+	p := harness.StartCLI(t, "socket", "callee", "--redis", "redis://me:secret@127.0.0.1:1")
+	if p.WantExit(harness.Patience, 1, "127.0.0.1:1"); strings.Contains(p.Log(), "secret") {
+		t.Error(p.Log())
 	}
 }

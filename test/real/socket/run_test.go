@@ -144,9 +144,7 @@ func TestOnePortCuts(t *testing.T) {
 	c.Ended = true
 	c.Signal(syscall.SIGTERM)
 	p.wantLeave()
-	if code := c.ExitCode(harness.Patience); code != 0 {
-		t.Errorf("exit code %d", code)
-	}
+	c.WantExit(harness.Patience, 0)
 	if cut := c.LogLines("calls were cut"); len(cut) != 1 || cut[0].Text("calls") != "1" {
 		t.Errorf("told %v", cut)
 	}
@@ -199,9 +197,7 @@ func TestSocketsBesideCalls(t *testing.T) {
 		t.Errorf("one more: status %d", status)
 	}
 	c.WaitMetric("cabrank_connections", own)
-	if got := harness.CallIo(t.Context(), harness.Dial(t, c.Addr), "call", time.Millisecond); got.Err != nil {
-		t.Errorf("a call beside them: %v", got.Err)
-	}
+	harness.CallIo(t.Context(), harness.Dial(t, c.Addr), "call", time.Millisecond).WantOK(t)
 	open[0].ws.Close()
 	c.WaitMetric("cabrank_sockets", own-1)
 	dial(t, c.Addr)

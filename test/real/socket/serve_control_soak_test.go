@@ -23,10 +23,8 @@ func TestServeIsAsked(t *testing.T) {
 	url := "ws://" + c.Listening("listening") + "/ws"
 	ask := func(args ...string) string {
 		t.Helper()
-		asked, code := harness.RunToEnd(t, append([]string{args[0], "--control", socket}, args[1:]...)...)
-		if code != 0 {
-			t.Fatalf("%v: exit code %d\n%s%s", args, code, asked.Output(), asked.Log())
-		}
+		asked := harness.StartCLI(t, append([]string{args[0], "--control", socket}, args[1:]...)...)
+		asked.WantExit(harness.Patience, 0)
 		return asked.Output()
 	}
 	serving := func() {
@@ -44,9 +42,7 @@ func TestServeIsAsked(t *testing.T) {
 	p.Wait(harness.Patience, "a second reload", func() bool { return strings.Count(p.Log(), "configuration reloaded") == 2 })
 	serving()
 	ask("upgrade")
-	if code := p.ExitCode(harness.Patience); code != 0 {
-		t.Errorf("the old process: exit code %d\n%s", code, p.Log())
-	}
+	p.WantExit(harness.Patience, 0)
 	serving()
 	ask("stop")
 	p.WaitNoneLeft(harness.Patience)

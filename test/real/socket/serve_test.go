@@ -93,9 +93,7 @@ func TestServeStops(t *testing.T) {
 			if !websocket.IsCloseError(err, websocket.CloseGoingAway) || results != tc.results {
 				t.Errorf("%d results, then %v", results, err)
 			}
-			if code := c.ExitCode(harness.Patience); code != tc.code {
-				t.Errorf("exit code %d, want %d:\n%s", code, tc.code, c.Log())
-			}
+			c.WantExit(harness.Patience, tc.code)
 		})
 	}
 }
@@ -112,10 +110,7 @@ func TestServeMistakes(t *testing.T) {
 		"--max-sockets -1":     `flag --max-sockets: max-sockets: "-1" is out of range; allowed: 1 to 10000000`,
 		"--lisen localhost":    "unknown flag: --lisen",
 	} {
-		p := harness.StartProcess(t, nil, harness.CabrankBinary(t), append([]string{"socket", "serve"}, strings.Fields(flags)...)...)
-		if code := p.ExitCode(harness.Patience); code != 2 || !strings.Contains(p.Log(), want) || strings.Count(p.Log(), "\n") != 1 {
-			t.Errorf("%s: exit code %d:\n%s", flags, code, p.Log())
-		}
+		harness.StartProcess(t, nil, harness.CabrankBinary(t), append([]string{"socket", "serve"}, strings.Fields(flags)...)...).WantRefusal(2, want)
 	}
 }
 

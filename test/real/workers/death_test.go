@@ -44,8 +44,7 @@ func TestNothingIsLeftAfterKill9(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			const workers = 2
 			flags := []string{"--workers", strconv.Itoa(workers), "--start-port", strconv.Itoa(testkit.FreePorts(t, 2*workers)), "--"}
-			c := harness.StartCabrankEnv(t, harness.LangEnv(t), slices.Concat([]string{"--listen", testkit.FreeAddress(t)}, flags, test.command)...)
-			c.WaitWorkers(workers)
+			c := harness.StartCabrankEnv(t, harness.LangEnv(t), slices.Concat([]string{"--listen", testkit.FreeAddress(t)}, flags, test.command)...).Booted(workers)
 			c.Wait(harness.Patience, "the whole family", func() bool { return len(c.Family()) >= 2+workers*test.processes })
 			load := harness.StartLoad(t, c.Addr, 4, harness.ShortWork)
 			load.WaitAnswered(t, "", 4)
@@ -54,9 +53,7 @@ func TestNothingIsLeftAfterKill9(t *testing.T) {
 			load.Stop()
 
 			again := harness.StartCabrankEnv(t, harness.LangEnv(t), slices.Concat([]string{"--listen", c.Addr}, flags, worker)...)
-			if got := harness.CallIo(t.Context(), harness.Dial(t, again.Addr), "again", 0); got.Err != nil {
-				t.Errorf("a call after the next start: %v", got.Err)
-			}
+			harness.CallIo(t.Context(), harness.Dial(t, again.Addr), "again", 0).WantOK(t)
 			again.Stop()
 		})
 	}
@@ -81,8 +78,7 @@ func TestNothingIsLeftAfterKill9During(t *testing.T) {
 			o := harness.NewOperator(t, filepath.Join(runtime, "control.sock"))
 			args := []string{"--listen", testkit.FreeAddress(t), "--control", o.Socket, "--workers", "2", "--transport", "unix", "--"}
 			args = append(args, harness.FaultWorker(t, "-boot", "300ms")...)
-			c := harness.StartCabrankEnv(t, env, args...)
-			c.WaitWorkers(2)
+			c := harness.StartCabrankEnv(t, env, args...).Booted(2)
 			before := c.Family()
 			load := harness.StartLoad(t, c.Addr, 4, harness.ShortWork)
 			load.WaitAnswered(t, "", 4)
@@ -102,9 +98,7 @@ func TestNothingIsLeftAfterKill9During(t *testing.T) {
 			<-commanded
 
 			again := harness.StartCabrankEnv(t, env[len(test.env):], args...)
-			if got := harness.CallIo(t.Context(), harness.Dial(t, again.Addr), "again", 0); got.Err != nil {
-				t.Errorf("a call after the next start: %v", got.Err)
-			}
+			harness.CallIo(t.Context(), harness.Dial(t, again.Addr), "again", 0).WantOK(t)
 			if s, err := o.Status(); err != nil || s.PID != again.PID {
 				t.Errorf("the status after the next start: %+v, %v", s, err)
 			}
@@ -129,12 +123,9 @@ func npmPackage(t *testing.T, worker []string) string {
 // Orphans of a worker become cabrank's children, and are reaped (R18).
 func TestOrphansOfWorkersAreReaped(t *testing.T) {
 	script := `i=0; while [ $i -lt 200 ]; do (true &); i=$((i+1)); done; exec "$0" "$@"`
-	c := harness.StartFault(t, append([]string{"sh", "-c", script}, harness.FaultWorker(t)...), "--workers", "1")
-	c.WaitWorkers(1)
+	c := harness.StartFault(t, append([]string{"sh", "-c", script}, harness.FaultWorker(t)...), "--workers", "1").Booted(1)
 	testkit.Eventually(t, harness.Patience, "no zombie under cabrank", func() bool { return zombiesOf(c.PID) == 0 })
-	if got := harness.CallIo(t.Context(), harness.Dial(t, c.Addr), "1", 0); got.Err != nil {
-		t.Error(got.Err)
-	}
+	harness.CallIo(t.Context(), harness.Dial(t, c.Addr), "1", 0).WantOK(t)
 	c.Stop()
 }
 

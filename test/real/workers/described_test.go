@@ -64,8 +64,7 @@ func runDescribed([]string) error {
 // no slot.
 func TestServicesByName(t *testing.T) {
 	const balancerCheck = "/AWS.ALB/healthcheck"
-	c := harness.StartControlled(t, []string{harness.OwnBinary(t), describedRole}, "--workers", "1", "--min-ready", "1", "--slots", "1")
-	c.WaitWorkers(1)
+	c := harness.StartControlled(t, []string{harness.OwnBinary(t), describedRole}, "--workers", "1", "--min-ready", "1", "--slots", "1").Booted(1)
 	conn := harness.Dial(t, c.Addr)
 	ctx, cancel := context.WithTimeout(t.Context(), harness.CallBound)
 	defer cancel()

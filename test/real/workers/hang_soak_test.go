@@ -76,9 +76,7 @@ func TestSoakWaitsWithoutHealth(t *testing.T) { //nolint:tparallel // beside eac
 		"asyncio for 10 s":     {asyncioWithoutHealth, everySlot(10 * time.Second)},
 		"one thread for long": {withoutHealth, func(t *testing.T, c *harness.Cabrank) {
 			t.Helper()
-			if got := harness.CallIo(t.Context(), harness.Dial(t, c.Addr), "waits", 3*timeout); got.Err != nil {
-				t.Error(got.Err)
-			}
+			harness.CallIo(t.Context(), harness.Dial(t, c.Addr), "waits", 3*timeout).WantOK(t)
 		}},
 		"callers have left": {withoutHealth, func(t *testing.T, c *harness.Cabrank) {
 			t.Helper()
@@ -101,9 +99,7 @@ func TestSoakWaitsWithoutHealth(t *testing.T) { //nolint:tparallel // beside eac
 					t.Errorf("%d times %q, the first %v", len(lines), msg, lines[0])
 				}
 			}
-			if got := harness.CallIo(t.Context(), harness.Dial(t, c.Addr), "good", time.Millisecond); got.Err != nil {
-				t.Error(got.Err)
-			}
+			harness.CallIo(t.Context(), harness.Dial(t, c.Addr), "good", time.Millisecond).WantOK(t)
 			c.Stop()
 		})
 	}

@@ -97,9 +97,7 @@ func (h hangCase) hang(t *testing.T, timeout time.Duration) (seen hangTimes) {
 	t.Helper()
 	c := startHanging(t, h.lang, timeout)
 	conn := harness.Dial(t, c.Addr)
-	if got := harness.CallIo(t.Context(), conn, "good", time.Millisecond); got.Err != nil {
-		t.Fatal(got.Err)
-	}
+	harness.CallIo(t.Context(), conn, "good", time.Millisecond).WantOK(t)
 	ctx, leave := context.WithCancel(t.Context())
 	defer leave()
 	var callers sync.WaitGroup
@@ -117,9 +115,7 @@ func (h hangCase) hang(t *testing.T, timeout time.Duration) (seen hangTimes) {
 	if killed.Text("calls") == "0" && killed.Text("given_up") == "0" || killed.Text("silent") == "0s" || !strings.HasSuffix(killed.Text("method"), "/Io") {
 		t.Errorf("the log does not tell why: %v", killed)
 	}
-	if got := harness.CallIo(t.Context(), conn, "good", time.Millisecond); got.Err != nil {
-		t.Errorf("a call after the replacement: %v", got.Err)
-	}
+	harness.CallIo(t.Context(), conn, "good", time.Millisecond).WantOK(t)
 	c.Stop()
 	return seen
 }

@@ -36,17 +36,13 @@ func TestHiddenProc(t *testing.T) {
 				}, harness.FaultWorker(t))...)
 				c := &harness.Controlled{Cabrank: &harness.Cabrank{Process: p}, Socket: socket, Op: harness.NewOperator(t, socket)}
 				c.AwaitReady(2)
-				if got := harness.CallIo(t.Context(), harness.Dial(t, c.Listening("listening")), "1", 0); got.Err != nil {
-					t.Error(got.Err)
-				}
+				harness.CallIo(t.Context(), harness.Dial(t, c.Listening("listening")), "1", 0).WantOK(t)
 				c.Must("restart")
 				if n := len(c.LogLines("worker ended")); n > 0 {
 					t.Errorf("%d workers have ended", n)
 				}
 				c.SignalTo(harness.ChildOf(t, p.PID), syscall.SIGTERM)
-				if code := p.ExitCode(harness.StopBound); code != 0 {
-					t.Errorf("exit code %d after SIGTERM, want 0", code)
-				}
+				p.WantExit(harness.StopBound, 0)
 				p.WaitNoneLeft(harness.Patience)
 				// Looking follows readiness: at the end all is said.
 				if n := len(c.LogLines("cannot check which process owns a port; trusting whatever answers at the worker's address")); n != test.blind {

@@ -21,14 +21,10 @@ func TestAsPID1(t *testing.T) {
 	}, harness.FaultWorker(t))...)
 	p.WaitLog(harness.Patience, "worker ready")
 	c := harness.Cabrank{Process: p}
-	if got := harness.CallIo(t.Context(), harness.Dial(t, c.Listening("listening")), "1", 0); got.Err != nil {
-		t.Error(got.Err)
-	}
+	harness.CallIo(t.Context(), harness.Dial(t, c.Listening("listening")), "1", 0).WantOK(t)
 	first := harness.ChildOf(t, p.PID)
 	testkit.Eventually(t, harness.Patience, "no zombie under PID 1", func() bool { return zombiesOf(first) == 0 })
 	c.SignalTo(first, syscall.SIGTERM)
-	if code := p.ExitCode(harness.StopBound); code != 0 {
-		t.Errorf("exit code %d after SIGTERM, want 0", code)
-	}
+	p.WantExit(harness.StopBound, 0)
 	p.WaitNoneLeft(harness.Patience)
 }

@@ -18,8 +18,7 @@ import (
 func TestWorkersCostNoThreads(t *testing.T) {
 	const workers = 24
 	t.Setenv("GOMAXPROCS", "2") // a machine with more has more threads, whatever the workers
-	c := harness.StartFault(t, harness.FaultWorker(t), "--workers", strconv.Itoa(workers))
-	c.WaitWorkers(workers)
+	c := harness.StartFault(t, harness.FaultWorker(t), "--workers", strconv.Itoa(workers)).Booted(workers)
 	status, err := os.ReadFile("/proc/" + strconv.Itoa(c.PID) + "/status")
 	testkit.Must(t, err)
 	threads := 0

@@ -31,9 +31,7 @@ func TestHungWorkerIsReplaced(t *testing.T) {
 			if took := time.Since(began); took < time.Second {
 				t.Errorf("replaced after %v, hang_timeout is 1s", took)
 			}
-			if got := harness.CallIo(t.Context(), conn, "waits", 2500*time.Millisecond); got.Err != nil {
-				t.Errorf("a call of the same method that takes 2.5 s: %v", got.Err)
-			}
+			harness.CallIo(t.Context(), conn, "waits", 2500*time.Millisecond).WantOK(t)
 			if got := c.Metric("cabrank_worker_restarts_total", "cause", "hung"); got != 1 {
 				t.Errorf("%v restarts of hung workers, want 1", got)
 			}
@@ -109,9 +107,7 @@ func TestSilentWorkerIsSuspect(t *testing.T) {
 	line := c.WaitLog(harness.Patience, "worker is silent and gets no new calls")
 	c.WaitLog(harness.Patience, "worker speaks again")
 	load.WaitAnswered(t, slow.Worker, 60)
-	if failed := harness.Failures(load.Stop()); len(failed) > 0 {
-		t.Errorf("%d calls failed, the first with %v", len(failed), failed[0].Err)
-	}
+	load.WantNoFailure(t)
 	if seen := readiness.Stop(); len(seen) != 1 {
 		t.Errorf("readiness by status: %v, want only 200", seen)
 	}

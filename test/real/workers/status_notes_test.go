@@ -14,8 +14,7 @@ import (
 
 // The note says why a worker that runs does not serve, and so does the log.
 func TestStatusSaysWhyAWorkerDoesNotServe(t *testing.T) {
-	c := harness.StartControlled(t, harness.FaultWorker(t), "--workers", "1")
-	c.AwaitReady(1)
+	c := harness.StartControlled(t, harness.FaultWorker(t), "--workers", "1").AwaitReady(1)
 	c.SignalTo(c.Status().Workers[0].PID, syscall.SIGSTOP)
 	c.Await("the stop", func(s *harness.OperatorStatus) bool { return s.Workers[0].State == "stopped" })
 	c.WantNote("stopped", "a signal has stopped it")
@@ -29,8 +28,7 @@ func TestStatusSaysWhyAWorkerDoesNotServe(t *testing.T) {
 
 	// The server dies, the shell that has started it lives.
 	script := `"$0" "$@" & echo "server $!"; wait; exec sleep 1000`
-	shelled := harness.StartControlled(t, slices.Concat([]string{"sh", "-c", script}, harness.FaultWorker(t)), "--workers", "1")
-	shelled.AwaitReady(1)
+	shelled := harness.StartControlled(t, slices.Concat([]string{"sh", "-c", script}, harness.FaultWorker(t)), "--workers", "1").AwaitReady(1)
 	shelled.KillPID(harness.ChildOf(t, shelled.Status().Workers[0].PID))
 	shelled.Await("the end of the server", func(s *harness.OperatorStatus) bool { return s.Workers[0].State == "not serving" })
 	shelled.WantNote("not serving", "nothing listens on ")
@@ -54,11 +52,8 @@ func wantReasons(t *testing.T, c *harness.Controlled, msg string) {
 // What a worker of a restart that was given up has done stands on no row of the
 // worker that comes after it.
 func TestStatusForgetsWorkersThatHaveGone(t *testing.T) {
-	c := harness.StartControlled(t, harness.FaultWorker(t), "--workers", "1")
-	c.AwaitReady(1)
-	if _, code := c.Command("restart", "--", "sh", "-c", "exit 7"); code != 1 {
-		t.Fatalf("exit code %d", code)
-	}
+	c := harness.StartControlled(t, harness.FaultWorker(t), "--workers", "1").AwaitReady(1)
+	c.Command("restart", "--", "sh", "-c", "exit 7").WantExit(harness.Patience, 1)
 	c.AwaitReady(1)
 	c.Must("restart")
 	s := c.Status()

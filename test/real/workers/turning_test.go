@@ -44,9 +44,7 @@ func TestTurnedAwayCallsHarmNobody(t *testing.T) {
 	}
 	hostile.Wait()
 	took, beside := time.Since(began), len(load.Outcomes())-before
-	if failed := harness.Failures(load.Stop()); len(failed) > 0 {
-		t.Errorf("%d calls beside them failed, the first with %v", len(failed), failed[0].Err)
-	}
+	load.WantNoFailure(t)
 	t.Logf("%d such calls in %v; beside them %d others", bad*calls, took, beside)
 	if most := int(took / each); beside < most/10 {
 		t.Errorf("%d calls were answered in %v, of %d that could be", beside, took, most)
@@ -101,8 +99,6 @@ func TestWorkerThatTurnsEverythingAwayIsSuspect(t *testing.T) {
 	c.Await("its return", func(s *harness.OperatorStatus) bool { return s.Workers[0].State == "ready" })
 	c.WaitLog(harness.Patience, "worker takes calls again")
 	load.WaitAnswered(t, "worker-1", 10)
-	if failed := harness.Failures(load.Stop()); len(failed) > 0 {
-		t.Errorf("%d calls failed, the first with %v", len(failed), failed[0].Err)
-	}
+	load.WantNoFailure(t)
 	c.Stop()
 }

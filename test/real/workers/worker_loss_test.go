@@ -72,16 +72,12 @@ func killUnderLoad(t *testing.T, transport string) {
 func TestCallsWaitForTheWorkerToReturn(t *testing.T) {
 	c := harness.StartFault(t, harness.FaultWorker(t), "--workers", "1")
 	conn := harness.Dial(t, c.Addr)
-	if got := harness.CallIo(t.Context(), conn, "before-ready", 0); got.Err != nil {
-		t.Errorf("a call that came before the first worker was ready: %v", got.Err)
-	}
+	harness.CallIo(t.Context(), conn, "before-ready", 0).WantOK(t)
 	c.KillPID(c.WaitWorkers(1))
 	c.Wait(harness.Patience, "readiness to go", func() bool {
 		return c.Probe("readiness") == http.StatusServiceUnavailable || len(c.ReadyPIDs("worker-1")) > 1
 	})
-	if got := harness.CallIo(t.Context(), conn, "during-restart", 0); got.Err != nil {
-		t.Errorf("a call that came while the worker was away: %v", got.Err)
-	}
+	harness.CallIo(t.Context(), conn, "during-restart", 0).WantOK(t)
 	c.Stop()
 }
 
@@ -89,8 +85,7 @@ func TestCallsWaitForTheWorkerToReturn(t *testing.T) {
 // is refused to the caller, not made again (R1).
 func TestChainDoesNotMultiplyCalls(t *testing.T) {
 	const calls = 300
-	inner := harness.StartFault(t, harness.FaultWorker(t), "--workers", "1", "--slots", "2", "--queue", "10")
-	inner.WaitWorkers(1)
+	inner := harness.StartFault(t, harness.FaultWorker(t), "--workers", "1", "--slots", "2", "--queue", "10").Booted(1)
 	outer := harness.StartCabrank(t, "--upstream", inner.Addr, "--slots", "100")
 	outer.WaitReady(harness.Patience)
 	ended := make(chan harness.Outcome, calls)
@@ -190,8 +185,7 @@ func moveFromBacklog(t *testing.T, then func(silent *listless)) {
 	t.Helper()
 	const calls = 20
 	silent := startListless(t)
-	behind := harness.StartFault(t, harness.FaultWorker(t), "--workers", "1", "--slots", "100")
-	behind.WaitWorkers(1)
+	behind := harness.StartFault(t, harness.FaultWorker(t), "--workers", "1", "--slots", "100").Booted(1)
 	c := harness.StartCabrank(t, "--upstream", silent.Addr().String()+","+behind.Addr, "--slots", "100", "--min-ready", "2")
 	c.WaitReady(harness.Patience)
 
@@ -201,15 +195,11 @@ func moveFromBacklog(t *testing.T, then func(silent *listless)) {
 		go func() { ended <- harness.CallIo(t.Context(), conn, strconv.Itoa(i), 0) }()
 	}
 	for range calls / 2 { // the other half are with the silent one
-		if got := <-ended; got.Err != nil {
-			t.Error(got.Err)
-		}
+		(<-ended).WantOK(t)
 	}
 	then(silent)
 	for range calls / 2 {
-		if got := <-ended; got.Err != nil {
-			t.Error(got.Err)
-		}
+		(<-ended).WantOK(t)
 	}
 	c.Stop()
 	behind.Stop()
@@ -240,15 +230,11 @@ func TestFrozenWorkerKeepsItsCalls(t *testing.T) {
 	}
 	c.SignalTo(pid, syscall.SIGCONT)
 	for range 2 * slots {
-		if got := <-held; got.Err != nil {
-			t.Errorf("call %s: %v", got.ID, got.Err)
-		}
+		(<-held).WantOK(t)
 	}
 	load := harness.StartLoad(t, c.Addr, 2*slots, harness.ShortWork)
 	load.WaitAnswered(t, "worker-1", 5)
-	if failed := harness.Failures(load.Stop()); len(failed) > 0 {
-		t.Errorf("%d calls failed, the first with %v", len(failed), failed[0].Err)
-	}
+	load.WantNoFailure(t)
 	if pids := c.ReadyPIDs("worker-1"); pids[len(pids)-1] != pid {
 		t.Errorf("the worker was replaced: %v", pids)
 	}
@@ -287,8 +273,7 @@ func TestKilledWhileDraining(t *testing.T) {
 	c := harness.StartFault(t, harness.FaultWorker(t), "--workers", "1", "--slots", "2", "--control", socket)
 	pid := c.WaitWorkers(1)
 	conn := harness.Dial(t, c.Addr)
-	held := make(chan harness.Outcome, 1)
-	go func() { held <- harness.CallIo(t.Context(), conn, "held", harness.CallBound) }()
+	held := harness.GoIo(t.Context(), conn, "held", harness.CallBound)
 	c.WaitTaken(1)
 	drained := make(chan error, 1)
 	go func() { drained <- harness.NewOperator(t, socket).Run(harness.ChangeLimit, "drain", "worker-1") }()

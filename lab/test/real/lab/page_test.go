@@ -23,9 +23,7 @@ func open(t *testing.T, path string, more ...string) (page, console string) {
 		"--user-data-dir=" + t.TempDir(), "--dump-dom",
 	}, more...)
 	p := harness.StartProcess(t, nil, harness.Browser(t), append(args, "file://"+path)...)
-	if code := p.ExitCode(harness.Patience); code != 0 {
-		t.Fatalf("exit status %d", code)
-	}
+	p.WantExit(harness.Patience, 0)
 	var said []string
 	for line := range strings.Lines(p.Log()) {
 		if strings.Contains(line, ":CONSOLE") {

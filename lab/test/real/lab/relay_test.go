@@ -36,10 +36,7 @@ func shortRelay(t *testing.T) (file string) {
 // Every arm of the scenario relay runs with the binary alone, and answers.
 func TestRelay(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), "out")
-	run := harness.StartProcess(t, harness.LangEnv(t), harness.LabBinary(t), "run", shortRelay(t), "--out", folder)
-	if code := run.ExitCode(5 * harness.Patience); code != 0 {
-		t.Fatalf("exit code %d:\n%s%s", code, run.Log(), run.Output())
-	}
+	harness.StartProcess(t, harness.LangEnv(t), harness.LabBinary(t), "run", shortRelay(t), "--out", folder).WantExit(5*harness.Patience, 0)
 	r, err := result.Read(folder)
 	testkit.Must(t, err)
 	if len(r.Arms) != 6 || len(r.Blocks) != 12 || len(r.LeftOut) != 0 {
@@ -66,9 +63,7 @@ func TestRelay(t *testing.T) {
 func TestRelayWithoutLanguages(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), "out")
 	run := harness.StartProcess(t, []string{"PATH=/nowhere"}, harness.LabBinary(t), "run", shortRelay(t), "--out", folder)
-	if code := run.ExitCode(harness.Patience); code != 2 {
-		t.Errorf("exit code %d", code)
-	}
+	run.WantExit(harness.Patience, 2)
 	said := run.Log()
 	for _, want := range []string{"nothing can be measured here", "gem install grpc", "python3 -m pip install grpcio grpcio-health-checking"} {
 		if !strings.Contains(said, want) {

@@ -49,9 +49,7 @@ primary: {figure: p50, load: 100/s, base: single, other: per-call}
 func TestRun(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), "out")
 	run := startRun(t, write(t, tiny), "--out", folder, "--seed", "5")
-	if code := run.ExitCode(3 * harness.Patience); code != 0 {
-		t.Fatalf("exit code %d:\n%s%s", code, run.Log(), run.Output())
-	}
+	run.WantExit(3*harness.Patience, 0)
 	r, err := result.Read(folder)
 	testkit.Must(t, err)
 	if len(r.Blocks) != 17 || r.Cut || r.Seed != 5 || len(r.LeftOut) != 1 || !strings.HasPrefix(r.LeftOut[0], "not here: ") {
@@ -106,9 +104,7 @@ func TestRunIsEnded(t *testing.T) {
 	run := startRun(t, write(t, tiny), "--out", folder, "--rounds", "100")
 	run.Wait(harness.Patience, "two blocks", func() bool { return strings.Count(run.Log(), "/1100 ") >= 2 })
 	run.Signal(syscall.SIGINT)
-	if code := run.ExitCode(harness.Patience); code != 0 {
-		t.Errorf("exit code %d:\n%s", code, run.Log())
-	}
+	run.WantExit(harness.Patience, 0)
 	if r, err := result.Read(folder); err != nil || !r.Cut || len(r.Blocks) < 2 {
 		t.Errorf("%v", err)
 	}
@@ -146,9 +142,7 @@ func TestRunRefuses(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			folder := filepath.Join(t.TempDir(), "out")
 			run := startRun(t, append(c.args, "--out", folder)...)
-			if code := run.ExitCode(harness.Patience); code != 2 {
-				t.Errorf("exit code %d", code)
-			}
+			run.WantExit(harness.Patience, 2)
 			lines := strings.Split(strings.TrimSpace(run.Log()), "\n")
 			if last := lines[len(lines)-1]; !strings.HasPrefix(last, "cabrank-lab: ") || !strings.Contains(last, c.want) || len(lines) > 2 {
 				t.Errorf("%q, want %s", run.Log(), c.want)
@@ -162,14 +156,9 @@ func TestRunRefuses(t *testing.T) {
 }
 
 func TestListAndShow(t *testing.T) {
-	list := harness.StartProcess(t, nil, harness.LabBinary(t), "list")
-	if code := list.ExitCode(harness.Patience); code != 0 || !strings.Contains(list.Output(), "connections") {
-		t.Errorf("exit code %d:\n%s", code, list.Output())
-	}
+	harness.StartProcess(t, nil, harness.LabBinary(t), "list").WantExit(harness.Patience, 0, "connections")
 	show := harness.StartProcess(t, nil, harness.LabBinary(t), "show", "connections")
-	if code := show.ExitCode(harness.Patience); code != 0 {
-		t.Errorf("exit code %d", code)
-	}
+	show.WantExit(harness.Patience, 0)
 	if _, err := scenario.Parse("connections.yml", []byte(show.Output()), nil); err != nil {
 		t.Error(err)
 	}
@@ -181,8 +170,6 @@ func TestRunKeepsOtherResults(t *testing.T) {
 		folder := t.TempDir()
 		testkit.Must(t, os.WriteFile(filepath.Join(folder, name), []byte("kept"), 0o600))
 		run := startRun(t, write(t, tiny), "--out", folder)
-		if code := run.ExitCode(harness.Patience); code != 2 || !strings.Contains(run.Log(), "has the results of another run, "+name) {
-			t.Errorf("exit code %d: %s", code, run.Log())
-		}
+		run.WantExit(harness.Patience, 2, "has the results of another run, "+name)
 	}
 }

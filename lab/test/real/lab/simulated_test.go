@@ -36,10 +36,7 @@ func TestSimulatedBesideReal(t *testing.T) {
 	folder := t.TempDir()
 	path, out := filepath.Join(folder, "s.yml"), filepath.Join(folder, "out")
 	testkit.Must(t, os.WriteFile(path, []byte(simulatedBeside), 0o600))
-	p := harness.StartProcess(t, nil, harness.LabBinary(t), "run", path, "--out", out)
-	if code := p.ExitCode(harness.Patience); code != 0 {
-		t.Fatalf("exit code %d: %s", code, p.Log())
-	}
+	harness.StartProcess(t, nil, harness.LabBinary(t), "run", path, "--out", out).WantExit(harness.Patience, 0)
 	run, err := result.Read(result.File(out))
 	testkit.Must(t, err)
 	p50, due := map[string]float64{}, map[string]int64{}
@@ -67,7 +64,5 @@ func TestNotSimulated(t *testing.T) {
 	testkit.Must(t, os.WriteFile(path, []byte(text), 0o600))
 	p := harness.StartProcess(t, nil, harness.LabBinary(t), "run", path, "--out", filepath.Join(filepath.Dir(path), "out"))
 	want := `arm "simulated": front.policy "best": want one of cabrank, least_request, p2c, round_robin, random`
-	if code := p.ExitCode(harness.Patience); code != 2 || !strings.Contains(p.Log(), want) {
-		t.Errorf("exit code %d: %s", code, p.Log())
-	}
+	p.WantExit(harness.Patience, 2, want)
 }

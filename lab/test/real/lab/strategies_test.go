@@ -53,9 +53,7 @@ func TestStrategies(t *testing.T) {
 	arms := []string{"dns, 1 thread", "cabrank, 5 threads", "dns, asyncio", "cabrank, asyncio"}
 	out := filepath.Join(t.TempDir(), "out")
 	p := runStrategies(t, venv, someStrategies(t, arms...), out)
-	if code := p.ExitCode(harness.Patience); code != 0 {
-		t.Fatalf("exit code %d: %s", code, p.Log())
-	}
+	p.WantExit(harness.Patience, 0)
 	if !strings.Contains(p.Log(), "strategies: 4 blocks, about ") {
 		t.Errorf("no estimate before: %s", p.Log())
 	}
@@ -92,9 +90,7 @@ func TestStrategiesWithoutPackages(t *testing.T) {
 	testkit.Must(t, os.WriteFile(filepath.Join(bare, "python3"), []byte("#!/bin/sh\nexit 1\n"), 0o700))
 	out := filepath.Join(t.TempDir(), "out")
 	p := runStrategies(t, bare, someStrategies(t, "dns, 1 thread", "cabrank, 1 thread"), out)
-	if code := p.ExitCode(harness.Patience); code != 2 {
-		t.Errorf("exit code %d", code)
-	}
+	p.WantExit(harness.Patience, 2)
 	last := strings.TrimSpace(p.Log())
 	last = last[strings.LastIndexByte(last, '\n')+1:]
 	if !strings.Contains(last, "pip install grpcio") {

@@ -73,9 +73,7 @@ func medianByLab(t *testing.T, address string) time.Duration {
 	t.Helper()
 	folder := t.TempDir()
 	load := startLoad(t, address, sayHello, "--data", `{"name":"you"}`, "--callers", "10", "--duration", "3s", "--out", folder)
-	if code := load.ExitCode(harness.Patience); code != 0 {
-		t.Fatalf("exit code %d:\n%s%s", code, load.Output(), load.Log())
-	}
+	load.WantExit(harness.Patience, 0)
 	text, err := os.ReadFile(filepath.Join(folder, lab.ResultFile))
 	testkit.Must(t, err)
 	var r lab.Result

@@ -43,9 +43,7 @@ func TestLabLoad(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), "results")
 	load := startLoad(t, startDemo(t), sayHello, "--data", `{"name": "{{.RequestNumber}}"}`,
 		"--rate", "100", "--arrivals", "poisson", "--warmup", "200ms", "--duration", "2s", "--out", folder)
-	if code := load.ExitCode(harness.Patience); code != 0 || !strings.Contains(load.Output(), "calls answered") {
-		t.Fatalf("exit code %d:\n%s", code, load.Output())
-	}
+	load.WantExit(harness.Patience, 0, "calls answered")
 	text, err := os.ReadFile(filepath.Join(folder, lab.ResultFile))
 	testkit.Must(t, err)
 	var r lab.Result
@@ -63,9 +61,7 @@ func TestLabLoadByFile(t *testing.T) {
 	proto := filepath.Join(harness.Root(t), "proto", "cabrank", "demo", "v1", "greeter.proto")
 	load := startLoad(t, startDemo(t), "cabrank.demo.v1.Greeter/Chat", "--proto", proto, "--data", `[{"name": "a"}, {"name": "b"}]`,
 		"--stages", "1s:3,500ms:0", "--connections", "2")
-	if code := load.ExitCode(harness.Patience); code != 0 || !strings.Contains(load.Output(), "A closed loop") {
-		t.Errorf("exit code %d:\n%s", code, load.Output())
-	}
+	load.WantExit(harness.Patience, 0, "A closed loop")
 }
 
 // Ctrl-C keeps what was measured.
@@ -73,9 +69,7 @@ func TestLabLoadCutShort(t *testing.T) {
 	load := startLoad(t, startDemo(t), sayHello, "--data", "{}", "--rate", "50", "--duration", "10m")
 	load.WaitLog(harness.Patience, "Ctrl-C ends it")
 	load.Signal(syscall.SIGINT)
-	if code := load.ExitCode(harness.Patience); code != 0 || !strings.Contains(load.Output(), "Cut short after") {
-		t.Errorf("exit code %d:\n%s", code, load.Output())
-	}
+	load.WantExit(harness.Patience, 0, "Cut short after")
 }
 
 // A threshold that is missed is exit status 1, and so is a search that finds no rate:
@@ -130,12 +124,7 @@ func TestLabLoadRefuses(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			load := startLoad(t, test.address, test.method, test.args...)
-			if code := load.ExitCode(harness.Patience); code != 2 {
-				t.Errorf("exit code %d", code)
-			}
-			if said := load.Log(); strings.Count(said, "\n") != 1 || !strings.Contains(said, test.want) {
-				t.Errorf("said %q, want one line with %q", said, test.want)
-			}
+			load.WantRefusal(2, test.want)
 		})
 	}
 }

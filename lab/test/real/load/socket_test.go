@@ -20,9 +20,7 @@ func socketLoad(t *testing.T, code int, url string, args ...string) (r lab.Resul
 	t.Helper()
 	folder := filepath.Join(t.TempDir(), "results")
 	p := harness.StartProcess(t, nil, harness.LabBinary(t), append([]string{"socket", "load", url, "--out", folder}, args...)...)
-	if got := p.ExitCode(harness.Patience); got != code {
-		t.Fatalf("exit code %d:\n%s%s", got, p.Output(), p.Log())
-	}
+	p.WantExit(harness.Patience, code)
 	text, err := os.ReadFile(filepath.Join(folder, lab.ResultFile))
 	testkit.Must(t, err)
 	testkit.Must(t, json.Unmarshal(text, &r))
@@ -89,13 +87,8 @@ func TestSocketLoadMistakes(t *testing.T) {
 		"--call a --callers 1 --duration 1s --fail often":          "--fail",
 		"--call a --callers 1 --duration 1s --token x --header no": "--header",
 	} {
-		p := harness.StartProcess(t, nil, harness.LabBinary(t), append([]string{"socket", "load", url}, strings.Fields(args)...)...)
-		if code := p.ExitCode(harness.Patience); code != 2 || !strings.Contains(p.Log(), want) || strings.Count(p.Log(), "\n") != 1 {
-			t.Errorf("%s: exit code %d:\n%s", args, code, p.Log())
-		}
+		harness.StartProcess(t, nil, harness.LabBinary(t), append([]string{"socket", "load", url}, strings.Fields(args)...)...).WantRefusal(2, want)
 	}
 	p := harness.StartProcess(t, nil, harness.LabBinary(t), "socket", "load", strings.TrimSuffix(url, "/ws"), "--call", "a", "--callers", "1", "--duration", "1s")
-	if code := p.ExitCode(harness.Patience); code != 2 || !strings.Contains(p.Log(), "404 Not Found") {
-		t.Errorf("exit code %d:\n%s", code, p.Log())
-	}
+	p.WantExit(harness.Patience, 2, "404 Not Found")
 }

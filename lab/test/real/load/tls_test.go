@@ -13,7 +13,6 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
@@ -92,9 +91,7 @@ func TestLabLoadOverTLS(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			args := append([]string{"--data", "{}", "--callers", "2", "--duration", "300ms", "--fail", "errors<=0%"}, test.flags...)
 			load := startLoad(t, test.address, checkHealth, args...)
-			if code := load.ExitCode(harness.Patience); code != 0 || !strings.Contains(load.Output(), "calls answered") {
-				t.Errorf("exit code %d:\n%s", code, load.Output())
-			}
+			load.WantExit(harness.Patience, 0, "calls answered")
 		})
 	}
 }
@@ -129,12 +126,7 @@ func TestLabLoadTLSFaults(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			args := append([]string{"--data", "{}", "--callers", "1", "--duration", "100ms"}, test.flags...)
 			load := startLoad(t, test.address, checkHealth, args...)
-			if code := load.ExitCode(harness.Patience); code != 2 {
-				t.Errorf("exit code %d", code)
-			}
-			if said := load.Log(); strings.Count(said, "\n") != 1 || !strings.Contains(said, test.want) {
-				t.Errorf("said %q, want one line with %q", said, test.want)
-			}
+			load.WantRefusal(2, test.want)
 		})
 	}
 }
