@@ -275,7 +275,7 @@ var layers = map[string]layer{
 	// Pinned processes, control groups and networks of their own, the machine: nothing of
 	// what is measured.
 	"lab/internal/testbed": {
-		inside:     []string{"internal/cgroup"},
+		inside:     []string{"internal/cgroup", "internal/process"},
 		outside:    []string{"github.com/google/nftables", "github.com/prometheus/procfs", "github.com/vishvananda/netlink", "golang.org/x/sys"},
 		documented: true,
 	},

@@ -26,6 +26,9 @@ func (g Group) Kill() {
 	}
 }
 
+// exists reports whether the group has a process, which may be a zombie.
+func (g Group) exists() bool { return g > 1 && unix.Kill(-int(g), 0) == nil }
+
 // HoldsThreads implements health.Process. Ruby's server always does; its pool should have
 // more threads than slots, so that one is free while all calls hang.
 func (g Group) HoldsThreads() bool { return g.runs("ruby") }

@@ -2,14 +2,10 @@
 
 package process
 
-import (
-	"time"
-
-	"golang.org/x/sys/unix"
-)
+import "time"
 
 // Alive reports whether the group has a process. Its leader is reaped.
-func (g Group) Alive() bool { return g > 1 && unix.Kill(-int(g), 0) == nil }
+func (g Group) Alive() bool { return g.exists() }
 
 // AllStopped is always false: only Linux has /proc/PID/stat.
 func AllStopped([]int) bool { return false }

@@ -3,13 +3,12 @@ package process
 import (
 	"bufio"
 	"io"
+	"maps"
 	"os/signal"
 	"strconv"
 	"strings"
 	"syscall"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 const (
@@ -58,28 +57,19 @@ func readGroups(in io.Reader) map[Group]struct{} {
 	return groups
 }
 
-// endGroups returns as soon as no group has a process left, at the latest after
-// KILL.
+// endGroups returns as soon as no group has a process left, at the latest after KILL.
+// Zombies belong to init now, which reaps them; then their numbers are free for others.
 func endGroups(groups map[Group]struct{}, grace time.Duration) {
 	for group := range groups {
 		group.Terminate()
 	}
 	for deadline := time.Now().Add(grace); time.Now().Before(deadline); time.Sleep(keeperPoll) {
-		if !anyLeft(groups) {
+		maps.DeleteFunc(groups, func(group Group, _ struct{}) bool { return !group.exists() })
+		if len(groups) == 0 {
 			return
 		}
 	}
 	for group := range groups {
 		group.Kill()
 	}
-}
-
-// anyLeft tries signal 0. Zombies of the groups belong to init now, which reaps them.
-func anyLeft(groups map[Group]struct{}) bool {
-	for group := range groups {
-		if group > 1 && unix.Kill(-int(group), 0) == nil {
-			return true
-		}
-	}
-	return false
 }

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/cabrank/cabrank/internal/health"
@@ -86,10 +85,8 @@ func (p *process) now() *testbed.Child {
 	return p.child
 }
 
-// stop ends it, also when it stands still.
 func (p *process) stop() {
 	if child := p.now(); child != nil {
-		_ = child.Signal(syscall.SIGCONT) // it may have ended
 		child.Stop()
 	}
 }

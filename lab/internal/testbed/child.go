@@ -10,6 +10,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/cabrank/cabrank/internal/process"
 )
 
 const (
@@ -136,10 +138,10 @@ func (c *Child) Signal(sig syscall.Signal) error {
 	}
 }
 
-// Stop ends the process and what it has started.
+// Stop ends the process and what it has started, also what stands still.
 func (c *Child) Stop() {
 	c.stopMe.Do(func() {
-		c.cmd.Process.Signal(syscall.SIGTERM) //nolint:errcheck // it may have ended
+		process.Group(c.PID()).Terminate()
 		c.End(stopTime)
 	})
 }
@@ -155,7 +157,7 @@ func (c *Child) End(patience time.Duration) {
 
 // Kill ends the process and what it has started at once, by SIGKILL.
 func (c *Child) Kill() {
-	syscall.Kill(-c.PID(), syscall.SIGKILL) //nolint:errcheck // usually nothing is left
+	process.Group(c.PID()).Kill() // usually nothing is left
 	<-c.ended
 	if c.Out != nil {
 		c.Out.Close()

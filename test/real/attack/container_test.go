@@ -47,9 +47,8 @@ func inContainer(t *testing.T, limit int) (group string) {
 	if err := os.WriteFile(filepath.Join(group, file), []byte(strconv.Itoa(limit)), 0o600); err != nil {
 		t.Skipf("the control group takes no limit: %v", err)
 	}
-	enter := filepath.Join(t.TempDir(), "cabrank")
 	script := fmt.Sprintf("#!/bin/sh\necho $$ > %s/cgroup.procs && exec %s \"$@\"\n", group, harness.CabrankBinary(t))
-	testkit.Must(t, os.WriteFile(enter, []byte(script), 0o700))
+	enter := harness.WriteFile(t, "cabrank", script)
 	t.Setenv("CABRANK_BIN", enter)
 	return group
 }

@@ -11,11 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
-
 	"github.com/cabrank/cabrank/internal/demo/demopb"
-	"github.com/cabrank/cabrank/internal/testkit"
 	"github.com/cabrank/cabrank/test/real/harness"
 )
 
@@ -39,7 +35,7 @@ func TestNobodyIsCrowdedOut(t *testing.T) {
 			c := harness.StartCabrank(t, "--workers", "3", "--slots", "5", "--transport", "unix",
 				"--", harness.CabrankBinary(t), "demo", "worker", "--work", harness.ShortWork.String())
 			c.WaitWorkers(3)
-			good := demopb.NewGreeterClient(dialFrom(t, "127.0.0.2", c.Addr))
+			good := demopb.NewGreeterClient(harness.DialFrom(t, "127.0.0.2", c.Addr))
 			const turn = 2 * time.Second
 			goodCalls(t, good, turn/4) // so that it is known how long they take
 			calm, _ := goodCalls(t, good, turn)
@@ -62,19 +58,6 @@ func TestNobodyIsCrowdedOut(t *testing.T) {
 			c.Stop()
 		})
 	}
-}
-
-// dialFrom is Dial from a chosen address of this machine.
-func dialFrom(t *testing.T, from, addr string) *grpc.ClientConn {
-	t.Helper()
-	dialer := &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}
-	conn, err := grpc.NewClient(addr, grpc.WithNoProxy(), grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithContextDialer(func(ctx context.Context, addr string) (net.Conn, error) {
-			return dialer.DialContext(ctx, "tcp", addr)
-		}))
-	testkit.Must(t, err)
-	t.Cleanup(func() { _ = conn.Close() })
-	return conn
 }
 
 // goodCalls makes 30 % of the calls that 15 slots can do, some of which are answered.

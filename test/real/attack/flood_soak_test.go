@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -134,8 +133,7 @@ func startPinned(t *testing.T, cores string, flags ...string) *harness.Cabrank {
 		}
 	}
 	binary := harness.CabrankBinary(t)
-	pinned := filepath.Join(t.TempDir(), "cabrank")
-	testkit.Must(t, os.WriteFile(pinned, []byte("#!/bin/sh\nexec taskset -c "+cores+" '"+binary+"' \"$@\"\n"), 0o755))
+	pinned := harness.WriteFile(t, "cabrank", "#!/bin/sh\nexec taskset -c "+cores+" '"+binary+"' \"$@\"\n")
 	t.Setenv("CABRANK_BIN", pinned)
 	flags = append(flags, "--workers", "1", "--slots", "20", "--transport", "unix",
 		"--", "taskset", "-c", "1", binary, "demo", "worker", "--work", "0")

@@ -13,8 +13,6 @@ import (
 	"io"
 	"maps"
 	"net/http"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -57,8 +55,7 @@ func tokenFor(changes map[string]any) string {
 
 func file(t testing.TB, content string) string {
 	t.Helper()
-	name := filepath.Join(t.TempDir(), "key")
-	testkit.Must(t, os.WriteFile(name, []byte(content), 0o600))
+	name := harness.WriteFile(t, "key", content)
 	return name
 }
 

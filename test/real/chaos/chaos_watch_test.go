@@ -36,7 +36,7 @@ func (r *chaosRun) watch(t *testing.T) *chaosWatch {
 	t.Helper()
 	ctx, end := context.WithCancel(t.Context())
 	w := &chaosWatch{end: end}
-	w.watching.Go(func() { w.readiness = r.TimedProbe(ctx, "readiness") })
+	w.watching.Go(func() { w.readiness = r.TimedProbe(ctx, watchEvery, 2*time.Second, "readiness") })
 	w.watching.Go(func() {
 		pause := time.NewTicker(watchEvery)
 		defer pause.Stop()

@@ -179,8 +179,10 @@ func (c *Cabrank) Listening(msg string) string {
 
 // Probe asks a probe ("readiness", "startup", "liveness") and returns the HTTP
 // status, 0 if there was no answer.
-func (c *Cabrank) Probe(name string) int {
-	client := http.Client{Timeout: Patience}
+func (c *Cabrank) Probe(name string) int { return c.probeWithin(Patience, name) }
+
+func (c *Cabrank) probeWithin(limit time.Duration, name string) int {
+	client := http.Client{Timeout: limit}
 	defer client.CloseIdleConnections()
 	answer, err := client.Get("http://" + c.ProbesAddr + "/" + name)
 	if err != nil {
@@ -225,16 +227,9 @@ func (c *Cabrank) stopAtEnd() {
 }
 
 // PeakMemory returns the largest resident size that cabrank has had, in bytes.
-// Source: proc(5), VmHWM in status.
 func (c *Cabrank) PeakMemory() int {
 	c.T.Helper()
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", c.PID))
-	testkit.Must(c.T, err)
-	var kilobytes int
-	if _, err := fmt.Sscanf(LineWith(string(status), "VmHWM:"), "VmHWM: %d kB", &kilobytes); err != nil {
-		c.T.Fatalf("no VmHWM in %s: %v", status, err)
-	}
-	return kilobytes << 10
+	return kibibytes(c.T, c.PID, "VmHWM:") << 10
 }
 
 // WantProbes compares the status of each probe.
@@ -266,13 +261,11 @@ type Probing struct {
 	Took     []time.Duration
 }
 
-// TimedProbe asks a probe every 50 ms until ctx ends.
-func (c *Cabrank) TimedProbe(ctx context.Context, name string) (seen Probing) {
+// TimedProbe asks a probe again and again until ctx ends, each time within a limit.
+func (c *Cabrank) TimedProbe(ctx context.Context, every, limit time.Duration, name string) (seen Probing) {
 	seen.Statuses = map[int]int{}
-	pause := time.NewTicker(50 * time.Millisecond)
+	pause := time.NewTicker(every)
 	defer pause.Stop()
-	client := http.Client{Timeout: 2 * time.Second}
-	defer client.CloseIdleConnections()
 	for {
 		select {
 		case <-ctx.Done():
@@ -280,12 +273,7 @@ func (c *Cabrank) TimedProbe(ctx context.Context, name string) (seen Probing) {
 		case <-pause.C:
 		}
 		began := time.Now()
-		status := 0
-		if answer, err := client.Get("http://" + c.ProbesAddr + "/" + name); err == nil {
-			status = answer.StatusCode
-			answer.Body.Close()
-		}
-		seen.Statuses[status]++
+		seen.Statuses[c.probeWithin(limit, name)]++
 		seen.Took = append(seen.Took, time.Since(began))
 	}
 }

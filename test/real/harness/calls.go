@@ -213,34 +213,22 @@ func (c *Cabrank) Booted(n int) *Cabrank {
 //
 // Life: WatchProbe, stop once.
 type ProbeWatch struct {
-	quit, done chan struct{}
-	seen       map[int]int // answers by status; read after done
+	end  context.CancelFunc
+	seen chan Probing
 }
 
 // WatchProbe begins to ask a probe.
 func (c *Cabrank) WatchProbe(name string) *ProbeWatch {
-	w := &ProbeWatch{quit: make(chan struct{}), done: make(chan struct{}), seen: map[int]int{}}
-	go func() { // ended by stop
-		defer close(w.done)
-		pause := time.NewTicker(10 * time.Millisecond)
-		defer pause.Stop()
-		for {
-			select {
-			case <-w.quit:
-				return
-			case <-pause.C:
-				w.seen[c.Probe(name)]++
-			}
-		}
-	}()
+	ctx, end := context.WithCancel(context.Background())
+	w := &ProbeWatch{end: end, seen: make(chan Probing, 1)}
+	go func() { w.seen <- c.TimedProbe(ctx, 10*time.Millisecond, Patience, name) }() // ended by Stop
 	return w
 }
 
 // Stop returns how often each status was seen.
 func (w *ProbeWatch) Stop() map[int]int {
-	close(w.quit)
-	<-w.done
-	return w.seen
+	w.end()
+	return (<-w.seen).Statuses
 }
 
 // WantStatus compares the code and, as they are part of the interface, the

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strconv"
-	"strings"
 	"testing"
 
 	"github.com/cabrank/cabrank/internal/testkit"
@@ -76,15 +74,16 @@ func Alive(pid int) bool {
 // RSSKiB returns the resident memory of a process.
 func RSSKiB(t testing.TB, pid int) int {
 	t.Helper()
-	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/status")
+	return kibibytes(t, pid, "VmRSS:")
+}
+
+// kibibytes reads a line of what the kernel tells of a process (proc(5), status).
+func kibibytes(t testing.TB, pid int, name string) (kib int) {
+	t.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	testkit.Must(t, err)
-	for line := range strings.Lines(string(text)) {
-		if value, found := strings.CutPrefix(line, "VmRSS:"); found {
-			kib, err := strconv.Atoi(strings.Fields(value)[0])
-			testkit.Must(t, err)
-			return kib
-		}
+	if _, err := fmt.Sscanf(LineWith(string(text), name), name+" %d kB", &kib); err != nil {
+		t.Fatalf("no %s in %s: %v", name, text, err)
 	}
-	t.Fatal("no VmRSS")
-	return 0
+	return kib
 }

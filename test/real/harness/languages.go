@@ -3,6 +3,7 @@ package harness
 import (
 	"context"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -124,13 +125,24 @@ func StartLangProcess(t testing.TB, env, command []string) *Process {
 	return StartProcess(t, append(LangEnv(t), env...), "/usr/bin/env", command...)
 }
 
-// Dial connects when it is first used; the end of the test disconnects.
-func Dial(t testing.TB, addr string) *grpc.ClientConn {
+// Dial connects when it is first used, in clear text unless more options say otherwise; the
+// end of the test disconnects.
+func Dial(t testing.TB, addr string, more ...grpc.DialOption) *grpc.ClientConn {
 	t.Helper()
-	conn, err := grpc.NewClient(addr, grpc.WithNoProxy(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	options := []grpc.DialOption{grpc.WithNoProxy(), grpc.WithTransportCredentials(insecure.NewCredentials())}
+	conn, err := grpc.NewClient(addr, append(options, more...)...)
 	testkit.Must(t, err)
 	t.Cleanup(func() { _ = conn.Close() })
 	return conn
+}
+
+// DialFrom is Dial from a chosen address of this machine.
+func DialFrom(t testing.TB, from, addr string) *grpc.ClientConn {
+	t.Helper()
+	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}
+	return Dial(t, addr, grpc.WithContextDialer(func(ctx context.Context, addr string) (net.Conn, error) {
+		return dialer.DialContext(ctx, "tcp", addr)
+	}))
 }
 
 // CallCPU makes n short calls over one connection, inFlight at a time, and

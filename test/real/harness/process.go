@@ -371,6 +371,14 @@ func ShortTempDir(t testing.TB) string {
 	return dir
 }
 
+// WriteFile writes a file, which its owner may execute, into a folder of its own.
+func WriteFile[T ~string | ~[]byte](t testing.TB, name string, text T) (path string) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), name)
+	testkit.Must(t, os.WriteFile(path, []byte(text), 0o700))
+	return path
+}
+
 // FilesIn lists the names in a folder.
 func FilesIn(t testing.TB, dir string) []string {
 	t.Helper()

@@ -30,8 +30,5 @@ func WithTLS(t testing.TB, more string) (config, cert string, trust *x509.CertPo
 func DialTLS(t testing.TB, addr string, trust *x509.CertPool) *grpc.ClientConn {
 	t.Helper()
 	secret := credentials.NewTLS(&tls.Config{RootCAs: trust, MinVersion: tls.VersionTLS12})
-	conn, err := grpc.NewClient(addr, grpc.WithNoProxy(), grpc.WithTransportCredentials(secret))
-	testkit.Must(t, err)
-	t.Cleanup(func() { _ = conn.Close() })
-	return conn
+	return Dial(t, addr, grpc.WithTransportCredentials(secret))
 }

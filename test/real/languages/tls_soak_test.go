@@ -16,7 +16,6 @@ import (
 
 	"github.com/gorilla/websocket"
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/cabrank/cabrank/examples/go/workpb"
 	"github.com/cabrank/cabrank/internal/testkit"
@@ -114,15 +113,12 @@ func TestUpstreamsOverTLS(t *testing.T) {
 	config, cert, _ := harness.WithTLS(t, fmt.Sprintf("tls_client: {ca: %s, names: ['*.test'], required: true}\naccess_log.path: %s\n", mine, filepath.Join(folder, "access.log")))
 	inner := harness.StartLangCabrankEnv(t, "go", nil, "--workers", "1", "--slots", "8", "--config", config)
 	edge := func(more string) *harness.Cabrank {
-		config := filepath.Join(t.TempDir(), "cabrank.yml")
 		text := fmt.Sprintf("upstreams: ['tls:%s']\nupstream_tls: {ca: %s%s}\n", inner.Addr, cert, more)
-		testkit.Must(t, os.WriteFile(config, []byte(text), 0o600))
+		config := harness.WriteFile(t, "cabrank.yml", text)
 		return harness.StartCabrank(t, "--config", config)
 	}
 	good := edge(fmt.Sprintf(", cert: %s, key: %s", mine, key))
-	conn, err := grpc.NewClient(good.Addr, grpc.WithNoProxy(), grpc.WithTransportCredentials(insecure.NewCredentials()))
-	testkit.Must(t, err)
-	defer conn.Close()
+	conn := harness.Dial(t, good.Addr)
 	for range 100 {
 		ctx, cancel := context.WithTimeout(t.Context(), harness.Patience)
 		if _, err := workpb.NewWorkClient(conn).Io(ctx, &workpb.IoRequest{Millis: 1}, grpc.WaitForReady(true)); err != nil {

@@ -55,8 +55,7 @@ func TestChart(t *testing.T) {
 			t.Fatalf("%s: %v\n%s", mode, err, more)
 		}
 		for _, text := range [][]byte{text, more} {
-			file := filepath.Join(t.TempDir(), "objects.yaml")
-			testkit.Must(t, os.WriteFile(file, text, 0o600))
+			file := harness.WriteFile(t, "objects.yaml", text)
 			harness.StartLine(t, validate, "--strict", "-k", "1.36", file).WantExit(harness.Patience, 0)
 		}
 		checkConfiguration(t, mode, string(text))
@@ -86,8 +85,7 @@ func checkConfiguration(t *testing.T, mode, manifest string) {
 	t.Helper()
 	_, text, _ := strings.Cut(manifest, "  cabrank.yml: |\n")
 	text, _, _ = strings.Cut(text, "\n---")
-	file := filepath.Join(t.TempDir(), "cabrank.yml")
-	testkit.Must(t, os.WriteFile(file, []byte(strings.ReplaceAll(text, "\n    ", "\n")[len("    "):]+"\n"), 0o600))
+	file := harness.WriteFile(t, "cabrank.yml", strings.ReplaceAll(text, "\n    ", "\n")[len("    "):]+"\n")
 	command := regexp.MustCompile(`command: \[?"?cabrank"?, ?"?run"?.*`).FindString(manifest)
 	if command == "" {
 		command = regexp.MustCompile(`command: \["cabrank".*`).FindString(manifest)

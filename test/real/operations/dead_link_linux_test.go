@@ -17,7 +17,6 @@ import (
 
 	"golang.org/x/sys/unix"
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/cabrank/cabrank/examples/go/workpb"
 	"github.com/cabrank/cabrank/internal/testkit"
@@ -102,9 +101,7 @@ func TestDeadLinkFreesItsSlots(t *testing.T) {
 		},
 		silent(t.Context()), silent(t.Context()), // one of them has no slot
 	} {
-		conn, err := grpc.NewClient("passthrough:///"+addr, grpc.WithContextDialer(s.dial), grpc.WithTransportCredentials(insecure.NewCredentials()))
-		testkit.Must(t, err)
-		t.Cleanup(func() { _ = conn.Close() })
+		conn := harness.Dial(t, addr, grpc.WithContextDialer(s.dial))
 		end := make(chan error, 1)
 		go func() { end <- call(workpb.NewWorkClient(conn)) }() // ends with its connection
 		ended = append(ended, end)

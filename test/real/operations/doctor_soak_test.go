@@ -190,8 +190,7 @@ func illnesses(t *testing.T) []illness {
 // configOf is the path of a configuration.
 func configOf(t *testing.T, text string) string {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "cabrank.yml")
-	testkit.Must(t, os.WriteFile(path, []byte(text), 0o600))
+	path := harness.WriteFile(t, "cabrank.yml", text)
 	return path
 }
 
@@ -231,9 +230,8 @@ func (i *illness) start(t *testing.T, control string) *harness.Cabrank {
 // limited is a program that is cabrank with few open files.
 func limited(t *testing.T, files string) string {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "cabrank")
 	text := fmt.Sprintf("#!/bin/sh\nulimit -n %s\nexec %s \"$@\"\n", files, harness.CabrankBinary(t))
-	testkit.Must(t, os.WriteFile(path, []byte(text), 0o700))
+	path := harness.WriteFile(t, "cabrank", text)
 	return path
 }
 

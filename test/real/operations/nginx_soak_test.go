@@ -15,7 +15,6 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
@@ -50,11 +49,10 @@ func TestCallersBehindNginx(t *testing.T) {
 			if known {
 				proxies = "[127.0.0.1]"
 			}
-			config := filepath.Join(t.TempDir(), "cabrank.yml")
-			testkit.Must(t, os.WriteFile(config, fmt.Appendf(nil, "proxies: %s\nfair: {key: peer}\nlimits: {calls: 1}\n", proxies), 0o600))
+			config := harness.WriteFile(t, "cabrank.yml", fmt.Sprintf("proxies: %s\nfair: {key: peer}\nlimits: {calls: 1}\n", proxies))
 			c := harness.StartFault(t, harness.FaultWorker(t), "--workers", "1", "--slots", "8", "--drain-timeout", "1s", "--stop-timeout", "1s", "--config", config)
 			nginx := startNginx(t, c.Addr)
-			first, second := dialFrom(t, nginx, "127.0.0.2"), dialFrom(t, nginx, "127.0.0.3")
+			first, second := harness.DialFrom(t, "127.0.0.2", nginx), harness.DialFrom(t, "127.0.0.3", nginx)
 			ctx, cancel := context.WithTimeout(t.Context(), harness.Patience)
 			defer cancel()
 			call, leave := context.WithCancel(ctx)
@@ -75,7 +73,7 @@ func TestCallersBehindNginx(t *testing.T) {
 			} else {
 				want("another one, who seems to be the same", second, codes.ResourceExhausted)
 			}
-			want("one who is no proxy", dialFrom(t, c.Addr, "127.0.0.4"), codes.OK, "127.0.0.2")
+			want("one who is no proxy", harness.DialFrom(t, "127.0.0.4", c.Addr), codes.OK, "127.0.0.2")
 			leave()
 			<-long
 		})
@@ -109,17 +107,4 @@ func startNginx(t *testing.T, to string) string {
 		return err == nil
 	})
 	return addr
-}
-
-// dialFrom connects from an address of this machine.
-func dialFrom(t *testing.T, to, from string) *grpc.ClientConn {
-	t.Helper()
-	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}
-	conn, err := grpc.NewClient("passthrough:///"+to, grpc.WithNoProxy(), grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) {
-			return dialer.DialContext(ctx, "tcp", address)
-		}))
-	testkit.Must(t, err)
-	t.Cleanup(func() { _ = conn.Close() })
-	return conn
 }

@@ -14,7 +14,6 @@ import (
 	"testing"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/metadata"
 
 	"github.com/cabrank/cabrank/examples/go/workpb"
@@ -65,19 +64,14 @@ func dialCounted(t *testing.T, addr string) (workpb.WorkClient, *atomic.Int64) {
 		var d net.Dialer
 		return d.DialContext(ctx, "tcp", addr)
 	}
-	conn, err := grpc.NewClient("passthrough:///"+addr, grpc.WithContextDialer(dial), grpc.WithTransportCredentials(insecure.NewCredentials()))
-	testkit.Must(t, err)
-	t.Cleanup(func() { _ = conn.Close() })
-	return workpb.NewWorkClient(conn), dials
+	return workpb.NewWorkClient(harness.Dial(t, addr, grpc.WithContextDialer(dial))), dials
 }
 
 // reloadRig is a cabrank whose file changes, and an operator who says so.
 type reloadRig struct {
-	*harness.Cabrank
+	*harness.Controlled
 
-	t    *testing.T
 	file *mountedFile
-	op   *harness.Operator
 }
 
 // startReloadRig starts it with a file of two workers, and waits for both.
@@ -86,35 +80,34 @@ func startReloadRig(t *testing.T, text string) *reloadRig {
 	file, socket := mountFile(t, text), filepath.Join(harness.ShortTempDir(t), "c.sock")
 	worker := harness.ChaosWorker(t, filepath.Join(t.TempDir(), "ledger"))
 	c := harness.StartCabrank(t, append([]string{"--config", file.path(), "--control", socket, "--"}, worker...)...)
-	r := &reloadRig{Cabrank: c, t: t, file: file, op: harness.NewOperator(t, socket)}
+	r := &reloadRig{harness.Control(c, socket), file}
 	r.awaitWorkers(2)
 	return r
 }
 
 // refuses reloads what is refused, with all of its faults.
 func (r *reloadRig) refuses(faults ...string) {
-	r.t.Helper()
-	err := r.op.Run(harness.Patience, "reload")
+	r.T.Helper()
+	err := r.Op.Run(harness.Patience, "reload")
 	for _, fault := range append(faults, "nothing has changed") {
 		if err == nil || !strings.Contains(err.Error(), fault) {
-			r.t.Errorf("the answer does not say %q: %v", fault, err)
+			r.T.Errorf("the answer does not say %q: %v", fault, err)
 		}
 	}
 }
 
 // reload takes a text, and waits until so many workers are ready.
 func (r *reloadRig) reload(text string, workers int) {
-	r.t.Helper()
+	r.T.Helper()
 	r.file.replace(text)
-	testkit.Must(r.t, r.op.Run(harness.Patience, "reload"))
+	testkit.Must(r.T, r.Op.Run(harness.Patience, "reload"))
 	r.awaitWorkers(workers)
 }
 
 // awaitWorkers waits until so many workers are there, and ready.
 func (r *reloadRig) awaitWorkers(n int) {
-	r.t.Helper()
-	ready := func(s *harness.OperatorStatus) bool { return s.Wanted == n && s.Ready == n && len(s.Workers) == n }
-	testkit.Must(r.t, r.op.Await(harness.Patience, fmt.Sprint(n, " workers"), ready))
+	r.T.Helper()
+	r.Await(fmt.Sprint(n, " workers"), func(s *harness.OperatorStatus) bool { return s.Wanted == n && s.Ready == n && len(s.Workers) == n })
 }
 
 func shortCall(ctx context.Context, client workpb.WorkClient) error {
@@ -191,11 +184,11 @@ func TestBadFilesChangeNothing(t *testing.T) {
 	const good = "workers: {count: 2, slots: 4, transport: unix}\nexplain: true\n"
 	r := startReloadRig(t, good)
 	client, dials := dialCounted(t, r.Addr)
-	before, err := r.op.Status()
+	before, err := r.Op.Status()
 	testkit.Must(t, err)
 	wantSame := func() {
 		t.Helper()
-		now, err := r.op.Status()
+		now, err := r.Op.Status()
 		if err != nil || now.Generation != before.Generation || now.Wanted != 2 || now.Ready != 2 {
 			t.Errorf("the status is %+v, %v", now, err)
 		}
@@ -207,7 +200,7 @@ func TestBadFilesChangeNothing(t *testing.T) {
 	r.file.replace("workers: {count: 5, slots: 4, transport: unix}\nqueue: {length: -1}\nexplian: false\n")
 	r.refuses(`cabrank.yml:2: queue.length: "-1" is out of range`, "cabrank.yml:3: explian: unknown key; did you mean explain?")
 	wantSame()
-	if err := r.op.Run(harness.Patience, "restart"); err == nil {
+	if err := r.Op.Run(harness.Patience, "restart"); err == nil {
 		t.Error("a bad file does not refuse a restart")
 	}
 	wantSame()
@@ -218,9 +211,9 @@ func TestBadFilesChangeNothing(t *testing.T) {
 	r.refuses("no such file")
 	wantSame()
 	testkit.Must(t, os.WriteFile(r.file.path(), []byte("workers: {count: 3, slots: 4, transport: unix}\nworkers.env: {A: s3cret}\n"), 0o600))
-	testkit.Must(t, r.op.Run(harness.Patience, "reload"))
+	testkit.Must(t, r.Op.Run(harness.Patience, "reload"))
 	testkit.Eventually(t, harness.Patience, "the third worker", func() bool {
-		now, err := r.op.Status()
+		now, err := r.Op.Status()
 		return err == nil && now.Ready == 3
 	})
 	if explained(t, client) || dials.Load() != 1 {

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/encoding/gzip"
 	"google.golang.org/grpc/stats"
 
@@ -81,11 +80,7 @@ func (c chat) end() {
 func wantGzipBothWays(t *testing.T, addr string) {
 	t.Helper()
 	wire := &wireStats{}
-	conn, err := grpc.NewClient(addr, grpc.WithNoProxy(), grpc.WithStatsHandler(wire),
-		grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithDefaultCallOptions(grpc.UseCompressor(gzip.Name)))
-	testkit.Must(t, err)
-	defer conn.Close()
-	stream := openChat(t, conn)
+	stream := openChat(t, harness.Dial(t, addr, grpc.WithStatsHandler(wire), grpc.WithDefaultCallOptions(grpc.UseCompressor(gzip.Name))))
 	stream.echo(strings.Repeat("a", 1<<20))
 	stream.end()
 	if wire.encoding != gzip.Name || wire.received >= 1<<18 {

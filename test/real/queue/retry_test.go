@@ -4,13 +4,10 @@ package queue_test
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 	"strconv"
 	"testing"
 
 	"github.com/cabrank/cabrank/examples/go/workpb"
-	"github.com/cabrank/cabrank/internal/testkit"
 	"github.com/cabrank/cabrank/test/real/harness"
 )
 
@@ -18,9 +15,8 @@ import (
 // idempotent and have what the lines of rule say.
 func withMethodRule(t *testing.T, rule string) []string {
 	t.Helper()
-	file := filepath.Join(t.TempDir(), "cabrank.yaml")
 	text := fmt.Sprintf("methods:\n  %s:\n    idempotent: true\n%s", workpb.Work_Io_FullMethodName, rule)
-	testkit.Must(t, os.WriteFile(file, []byte(text), 0o600))
+	file := harness.WriteFile(t, "cabrank.yaml", text)
 	return []string{"--config", file}
 }
 

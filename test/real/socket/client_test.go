@@ -9,8 +9,6 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -79,8 +77,7 @@ func token(secret, claims string) string {
 func TestClientWithAToken(t *testing.T) {
 	testkit.CheckLeaks(t)
 	secret := strings.Repeat("secret", 6)
-	path := filepath.Join(t.TempDir(), "secret")
-	testkit.Must(t, os.WriteFile(path, []byte(secret), 0o600))
+	path := harness.WriteFile(t, "secret", secret)
 	_, url := startServe(t, "--test-functions", "--auth-secret", path)
 	claims := fmt.Sprintf(`{"sub":"7","exp":%d,"call":["test.*"],"publish":["user.*"],"channels":["user.7"]}`, time.Now().Add(time.Hour).Unix())
 	for _, protocol := range []string{client.Juggler1, client.Juggler0} {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -119,8 +118,7 @@ func startLarge(t *testing.T, slots string) *harness.Cabrank {
 		MessageType: []*descriptorpb.DescriptorProto{item, list}, Service: []*descriptorpb.ServiceDescriptorProto{service},
 	}}})
 	testkit.Must(t, err)
-	path := filepath.Join(t.TempDir(), "large.pb")
-	testkit.Must(t, os.WriteFile(path, set, 0o600))
+	path := harness.WriteFile(t, "large.pb", set)
 	c := harness.StartCabrankEnv(t, []string{"CABRANK_SOCKET_METHODS=" + largeService + "*", "CABRANK_DESCRIPTORS=" + path},
 		"--socket-path", "/ws", "--transport", "unix", "--workers", "1", "--slots", slots, "--", self, largeRole)
 	c.WaitReady(harness.Patience)

@@ -37,8 +37,7 @@ func workDescriptors(t testing.TB) []string {
 	set := &descriptorpb.FileDescriptorSet{File: []*descriptorpb.FileDescriptorProto{protodesc.ToFileDescriptorProto(workpb.File_cabrank_example_v1_work_proto)}}
 	encoded, err := proto.Marshal(set)
 	testkit.Must(t, err)
-	path := filepath.Join(t.TempDir(), "work.pb")
-	testkit.Must(t, os.WriteFile(path, encoded, 0o600))
+	path := harness.WriteFile(t, "work.pb", encoded)
 	return []string{"CABRANK_SOCKET_METHODS=" + workService + "*", "CABRANK_DESCRIPTORS=" + path}
 }
 

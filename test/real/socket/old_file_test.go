@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -25,8 +24,7 @@ func oldFile(t *testing.T, calls, events *redisd.Server) (file, address string) 
 	text, err := os.ReadFile("testdata/juggler.yml")
 	testkit.Must(t, err)
 	filled := strings.NewReplacer("ADDRESS", address, "CALLS", "unix://"+calls.Socket, "EVENTS", "unix://"+events.Socket).Replace(string(text))
-	file = filepath.Join(t.TempDir(), "juggler.yml")
-	testkit.Must(t, os.WriteFile(file, []byte(filled), 0o600))
+	file = harness.WriteFile(t, "juggler.yml", filled)
 	return file, address
 }
 

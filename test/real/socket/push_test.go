@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -32,9 +31,8 @@ func pushHTTP(t testing.TB, address, what, body string) int {
 // A page in a browser gets what a Ruby and a Python program publish, by HTTP and by gRPC,
 // without a Redis, in the order in which they do.
 func TestPushToBrowser(t *testing.T) {
-	secret := filepath.Join(t.TempDir(), "token")
 	const token = "a token of 16 bytes"
-	testkit.Must(t, os.WriteFile(secret, []byte(token+"\n"), 0o600))
+	secret := harness.WriteFile(t, "token", token+"\n")
 	var c *harness.Cabrank
 	site := harness.NewSite(t, page, func() string { return c.Addr })
 	c = harness.StartCabrankEnv(t,

@@ -7,7 +7,6 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"path/filepath"
 	"testing"
 	"time"
@@ -43,8 +42,7 @@ func described(t *testing.T) []byte {
 // descriptors is a file with that.
 func descriptors(t *testing.T) string {
 	t.Helper()
-	name := filepath.Join(t.TempDir(), "work.pb")
-	testkit.Must(t, os.WriteFile(name, described(t), 0o600))
+	name := harness.WriteFile(t, "work.pb", described(t))
 	return name
 }
 

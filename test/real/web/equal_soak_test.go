@@ -6,8 +6,6 @@ import (
 	"context"
 	"fmt"
 	"net"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -73,9 +71,8 @@ func startWatched(t *testing.T) (*watched, *harness.Cabrank) {
 	workpb.RegisterWorkServer(server, w)
 	go func() { served <- server.Serve(ln) }() // ends with Stop
 	t.Cleanup(func() { server.Stop(); <-served })
-	config := filepath.Join(t.TempDir(), "cabrank.yml")
 	text := fmt.Sprintf("upstreams: [%q]\ndescriptors: [%s]\nmethods: {%sIo: {idempotent: true}}\nsocket: {path: [/ws], methods: [%s*]}\n", ln.Addr(), descriptors(t), workService, workService)
-	testkit.Must(t, os.WriteFile(config, []byte(text), 0o600))
+	config := harness.WriteFile(t, "cabrank.yml", text)
 	c := harness.StartCabrank(t, "--config", config, "--slots", "1000") // a worker may be at a call that was cancelled
 	c.WaitReady(harness.Patience)
 	return w, c

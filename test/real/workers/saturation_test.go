@@ -77,7 +77,7 @@ func saturate(t *testing.T, c *harness.Cabrank, callers int, work, lasts time.Du
 			}
 		})
 	}
-	s.probes = c.TimedProbe(ctx, "readiness")
+	s.probes = c.TimedProbe(ctx, 50*time.Millisecond, 2*time.Second, "readiness")
 	running.Wait()
 	slices.Sort(s.calls)
 	slices.Sort(s.probes.Took)

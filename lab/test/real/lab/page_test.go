@@ -67,8 +67,7 @@ func TestPagesInBrowser(t *testing.T) {
 
 // An error in a page would be seen.
 func TestBrowserTellsErrors(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "bad.html")
-	testkit.Must(t, os.WriteFile(path, []byte("<!doctype html><script>missing()</script>"), 0o600))
+	path := harness.WriteFile(t, "bad.html", "<!doctype html><script>missing()</script>")
 	if _, console := open(t, path); !strings.Contains(console, "missing is not defined") {
 		t.Errorf("the console says %q", console)
 	}

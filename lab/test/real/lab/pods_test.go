@@ -9,7 +9,6 @@ import (
 	"net/netip"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -100,9 +99,8 @@ func TestDNATElsewhere(t *testing.T) {
 	need(t, scenario.FrontHAProxyTCP)
 	spec := greeters(t, 2, scenario.FrontDNAT)
 	// A lab that cannot hold the network, as one that may not.
-	refuses := filepath.Join(t.TempDir(), "cabrank-lab")
 	script := "#!/bin/sh\ncase \"$1\" in pods) read line; echo '{\"id\":0,\"error\":\"not allowed\"}';; *) exec " + spec.Programs.Lab + " \"$@\";; esac\n"
-	testkit.Must(t, os.WriteFile(refuses, []byte(script), 0o700))
+	refuses := harness.WriteFile(t, "cabrank-lab", script)
 	spec.Programs.Lab = refuses
 	r := start(t, spec)
 	notes := r.Notes()

@@ -28,8 +28,7 @@ func shortRelay(t *testing.T) (file string) {
 	} {
 		short = regexp.MustCompile(pattern).ReplaceAllString(short, by)
 	}
-	file = filepath.Join(t.TempDir(), "relay.yml")
-	testkit.Must(t, os.WriteFile(file, []byte(short), 0o600))
+	file = harness.WriteFile(t, "relay.yml", short)
 	return file
 }
 

@@ -18,7 +18,6 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/cabrank/cabrank/internal/demo/demopb"
 	"github.com/cabrank/cabrank/internal/testkit"
@@ -60,11 +59,7 @@ func start(t testing.TB, spec rig.Spec) *rig.Rig {
 // dial connects to an arm, with all the addresses that its name has.
 func dial(t testing.TB, r *rig.Rig) *grpc.ClientConn {
 	t.Helper()
-	conn, err := grpc.NewClient(r.Target(), grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithNoProxy(),
-		grpc.WithDefaultServiceConfig(`{"loadBalancingConfig": [{"round_robin": {}}]}`))
-	testkit.Must(t, err)
-	t.Cleanup(func() { conn.Close() })
-	return conn
+	return harness.Dial(t, r.Target(), grpc.WithDefaultServiceConfig(`{"loadBalancingConfig": [{"round_robin": {}}]}`))
 }
 
 // callOnce returns who has answered.

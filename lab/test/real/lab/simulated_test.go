@@ -59,9 +59,8 @@ func TestSimulatedBesideReal(t *testing.T) {
 }
 
 func TestNotSimulated(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "s.yml")
 	text := strings.Replace(simulatedBeside, "front: simulated", "front: {kind: simulated, policy: best}", 1)
-	testkit.Must(t, os.WriteFile(path, []byte(text), 0o600))
+	path := harness.WriteFile(t, "s.yml", text)
 	p := harness.StartProcess(t, nil, harness.LabBinary(t), "run", path, "--out", filepath.Join(filepath.Dir(path), "out"))
 	want := `arm "simulated": front.policy "best": want one of cabrank, least_request, p2c, round_robin, random`
 	p.WantExit(harness.Patience, 2, want)

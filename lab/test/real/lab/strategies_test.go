@@ -26,8 +26,7 @@ func someStrategies(t *testing.T, arms ...string) (file string) {
 	if short == whole {
 		t.Fatal("strategies.yml has no line quick:")
 	}
-	file = filepath.Join(t.TempDir(), "some.yml")
-	testkit.Must(t, os.WriteFile(file, []byte(short), 0o600))
+	file = harness.WriteFile(t, "some.yml", short)
 	return file
 }
 
