@@ -163,7 +163,7 @@ func TestMistakesOfKeys(t *testing.T) {
 		"--auth-secret " + file(t, secret) + " --message-rate -1":   `"-1" is out of range`,
 		"--auth-secret " + file(t, secret) + " --auth-secrets none": "unknown flag: --auth-secrets",
 	} {
-		p := harness.StartProcess(t, nil, harness.CabrankBinary(t), append([]string{"socket", "serve", "--listen", "127.0.0.1:0"}, strings.Fields(flags)...)...)
+		p := harness.StartCLI(t, append([]string{"socket", "serve", "--listen", "127.0.0.1:0"}, strings.Fields(flags)...)...)
 		if code := p.ExitCode(harness.Patience); code == 0 || !strings.Contains(p.Log(), want) || strings.Count(p.Log(), "\n") != 1 || strings.Contains(p.Log(), secret) {
 			t.Errorf("%s: exit code %d:\n%s", flags, code, p.Log())
 		}

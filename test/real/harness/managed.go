@@ -183,9 +183,7 @@ func (m *Managed) WantNothingLeft() {
 	m.t.Helper()
 	m.WantExit(Patience, 0)
 	m.WaitNoneLeft(Patience)
-	if left := FilesIn(m.t, m.runtime); len(left) > 0 {
-		m.t.Errorf("left in the runtime directory: %v", left)
-	}
+	WantEmpty(m.t, m.runtime)
 }
 
 // StartUpgrade asks for an upgrade and returns the process that is started.

@@ -379,6 +379,14 @@ func WriteFile[T ~string | ~[]byte](t testing.TB, name string, text T) (path str
 	return path
 }
 
+// WantEmpty holds that nothing is left in a folder.
+func WantEmpty(t testing.TB, dir string) {
+	t.Helper()
+	if left := FilesIn(t, dir); len(left) > 0 {
+		t.Errorf("left in %s: %q", dir, left)
+	}
+}
+
 // FilesIn lists the names in a folder.
 func FilesIn(t testing.TB, dir string) []string {
 	t.Helper()

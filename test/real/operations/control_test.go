@@ -321,7 +321,8 @@ func TestControlSocketFile(t *testing.T) {
 	if info, err := os.Lstat(c.Socket); err != nil || info.Mode() != fs.ModeSocket|0o600 {
 		t.Errorf("the socket is %v (%v), want mode 0600", info, err)
 	}
-	harness.StartCLI(t, "run", "--listen", "127.0.0.1:0", "--probes", "off", "--metrics", "off", "--control", c.Socket, "--", "sleep", "1000").WantExit(harness.Patience, 1, fmt.Sprintf("control socket %s belongs to a process that runs", c.Socket))
+	harness.StartLine(t, harness.RunLine(t, []string{"sleep", "1000"}, "--control", c.Socket)...).
+		WantExit(harness.Patience, 1, fmt.Sprintf("control socket %s belongs to a process that runs", c.Socket))
 	c.Stop()
 	if harness.FileExists(c.Socket) {
 		t.Error("the socket is left after SIGTERM during the boot")
@@ -358,7 +359,5 @@ func TestControlIsFound(t *testing.T) {
 	ask().WantExit(harness.Patience, 0, "on "+second.Addr)
 	second.Stop()
 	ask().WantExit(harness.Patience, 2, "is cabrank running?")
-	if left := harness.FilesIn(t, runtime); len(left) > 0 {
-		t.Errorf("left: %v", left)
-	}
+	harness.WantEmpty(t, runtime)
 }

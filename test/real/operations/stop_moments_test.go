@@ -78,9 +78,7 @@ func stopAt(t *testing.T, moment stopMoment, wait time.Duration) {
 	c.StopWithin(harness.StopEnd)
 	c.StopSuccessor()
 	after()
-	if left := harness.FilesIn(t, runtime); len(left) > 0 {
-		t.Errorf("left in the runtime directory: %v", left)
-	}
+	harness.WantEmpty(t, runtime)
 }
 
 func whenReady(_ *testing.T, c *harness.Cabrank, _ *harness.Operator) func() {

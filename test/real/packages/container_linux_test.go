@@ -58,13 +58,12 @@ func runContainer(args []string) error {
 		return err
 	}
 	env := append([]string{"PATH=" + standardPath, "HOME=" + home}, c.Image.Env...)
-	if err := unix.Chroot(c.Root); err != nil {
-		return err
-	}
-	if err := os.Chdir("/" + c.Image.WorkingDir); err != nil {
-		return err
-	}
-	if err := errors.Join(syscall.Setgroups(nil), syscall.Setgid(gid), syscall.Setuid(uid)); err != nil {
+	err = each(
+		func() error { return unix.Chroot(c.Root) },
+		func() error { return os.Chdir("/" + c.Image.WorkingDir) },
+		func() error { return errors.Join(syscall.Setgroups(nil), syscall.Setgid(gid), syscall.Setuid(uid)) },
+	)
+	if err != nil {
 		return err
 	}
 	env = lastOfEach(env)
@@ -114,18 +113,14 @@ func (c container) mount() error {
 	if !c.ReadOnly {
 		return nil
 	}
-	if err := unmount(c.Root + "/tmp"); err != nil {
-		return err
-	}
-	if err := unix.Mount("", c.Root, "", unix.MS_REMOUNT|unix.MS_BIND|unix.MS_RDONLY, ""); err != nil {
-		return err
+	steps := []func() error{
+		func() error { return unmount(c.Root + "/tmp") },
+		func() error { return unix.Mount("", c.Root, "", unix.MS_REMOUNT|unix.MS_BIND|unix.MS_RDONLY, "") },
 	}
 	for _, folder := range c.Empty {
-		if err := unix.Mount("tmpfs", c.Root+folder, "tmpfs", 0, "mode=1777"); err != nil {
-			return err
-		}
+		steps = append(steps, func() error { return unix.Mount("tmpfs", c.Root+folder, "tmpfs", 0, "mode=1777") })
 	}
-	return nil
+	return each(steps...)
 }
 
 // account finds a user, NAME or ID or with a group behind a colon, among those of a root.

@@ -30,9 +30,7 @@ func TestImage(t *testing.T) {
 	for _, mounts := range [][]string{{"dev"}, {"dev", "proc"}} {
 		t.Run(strings.Join(mounts, " and "), func(t *testing.T) {
 			works(t, func(args ...string) *exec.Cmd { return i.command(mounts, args...) })
-			if left := harness.FilesIn(t, filepath.Join(i.root, "tmp")); len(left) > 0 {
-				t.Errorf("/tmp still has %q", left)
-			}
+			harness.WantEmpty(t, filepath.Join(i.root, "tmp"))
 		})
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -234,7 +235,7 @@ func runMachine(args []string) error {
 // gives a root the file systems of the kernel, and change makes it what it is to be.
 func (p machinePlan) build(system, change func(root string) error) error {
 	root := filepath.Join(p.Base, "root")
-	steps := []func() error{
+	return each(
 		func() error { return unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, "") },
 		func() error { return mountNew("tmpfs", p.Base, "mode=755") },
 		func() error { return mountLayers(root, []string{"/"}, filepath.Join(p.Base, "written")) },
@@ -248,7 +249,11 @@ func (p machinePlan) build(system, change func(root string) error) error {
 		func() error { return unix.Sethostname([]byte("host")) },
 		func() error { return unix.Chroot(root) },
 		func() error { return os.Chdir(shop) },
-	}
+	)
+}
+
+// each takes steps, up to the first one that fails.
+func each(steps ...func() error) error {
 	for _, step := range steps {
 		if err := step(); err != nil {
 			return err
@@ -264,13 +269,9 @@ func (p machinePlan) show(root string) error {
 	if err != nil {
 		return err
 	}
-	if err := mountBind(self, root+standIns); err != nil {
-		return err
-	}
-	if err := mountBind("/", root+hostRoot); err != nil {
-		return err
-	}
-	for there, here := range p.Shown {
+	shown := maps.Clone(p.Shown)
+	shown[standIns], shown[hostRoot] = self, "/"
+	for there, here := range shown {
 		if err := mountBind(here, root+there); err != nil {
 			return err
 		}

@@ -123,7 +123,7 @@ func runSystemd(args []string) error {
 // mountBare gives a root what systemd needs of the kernel, which makes the rest: devices
 // of its own and the hierarchy by which it tells services apart.
 func mountBare(root string) error {
-	mounts := []func() error{
+	err := each(
 		func() error { return mountNew("proc", root+"/proc", "") },
 		func() error { return mountNew("sysfs", root+"/sys", "") },
 		func() error { return mountNew("tmpfs", root+"/tmp", "mode=1777") },
@@ -133,11 +133,9 @@ func mountBare(root string) error {
 		func() error {
 			return unix.Mount("cgroup", root+hierarchies+"/systemd", "cgroup", 0, "none,name=systemd")
 		},
-	}
-	for _, mount := range mounts {
-		if err := mount(); err != nil {
-			return err
-		}
+	)
+	if err != nil {
+		return err
 	}
 	for _, name := range []string{"null", "zero", "full", "random", "urandom", "tty"} {
 		file := root + "/dev/" + name

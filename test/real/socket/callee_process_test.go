@@ -17,7 +17,7 @@ import (
 func startCalleeProcess(t *testing.T, server *redisd.Server, flags ...string) *harness.Process {
 	t.Helper()
 	args := append([]string{"socket", "callee", "--redis", "unix://" + server.Socket, "--log-format", "text"}, flags...)
-	p := harness.StartProcess(t, nil, harness.CabrankBinary(t), args...)
+	p := harness.StartCLI(t, args...)
 	p.WaitLog(harness.Patience, "taking calls")
 	return p
 }

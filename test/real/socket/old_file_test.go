@@ -34,7 +34,7 @@ func TestServeOldFile(t *testing.T) {
 	calls, events := redisd.Start(t), redisd.Start(t)
 	startOldCallee(t, calls)
 	file, address := oldFile(t, calls, events)
-	p := harness.StartProcess(t, nil, harness.CabrankBinary(t), "socket", "serve", "--config", file, "--log-format", "text")
+	p := harness.StartCLI(t, "socket", "serve", "--config", file, "--log-format", "text")
 	p.WaitLog(harness.Patience, "listening")
 	if log := p.Log(); !strings.Contains(log, "redis.caller.max_idle") || !strings.Contains(log, "server.handshake_timeout") {
 		t.Errorf("nothing is said of keys without effect:\n%s", log)

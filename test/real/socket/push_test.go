@@ -135,7 +135,7 @@ func TestPushIsGuarded(t *testing.T) {
 		if want == "" {
 			args, want = append(args, "--push", "127.0.0.1:0"), "socket.push_token: the variable is not set"
 		}
-		p := harness.StartProcess(t, nil, harness.CabrankBinary(t), args...)
+		p := harness.StartCLI(t, args...)
 		if code := p.ExitCode(harness.Patience); code == 0 || !strings.Contains(p.Log(), want) || strings.Count(p.Log(), "\n") != 1 {
 			t.Errorf("%s: exit code %d\n%s", flags, code, p.Log())
 		}

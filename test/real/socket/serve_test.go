@@ -27,7 +27,7 @@ import (
 func startServe(t testing.TB, flags ...string) (c harness.Cabrank, url string) {
 	t.Helper()
 	args := append([]string{"socket", "serve", "--listen", "127.0.0.1:0", "--metrics", "127.0.0.1:0"}, flags...)
-	c = harness.Cabrank{Process: harness.StartProcess(t, nil, harness.CabrankBinary(t), args...)}
+	c = harness.Cabrank{Process: harness.StartCLI(t, args...)}
 	url = "ws://" + c.Listening("listening") + "/ws"
 	c.MetricsAddr = c.Listening("metrics listening")
 	return c, url
@@ -110,7 +110,7 @@ func TestServeMistakes(t *testing.T) {
 		"--max-sockets -1":     `flag --max-sockets: max-sockets: "-1" is out of range; allowed: 1 to 10000000`,
 		"--lisen localhost":    "unknown flag: --lisen",
 	} {
-		harness.StartProcess(t, nil, harness.CabrankBinary(t), append([]string{"socket", "serve"}, strings.Fields(flags)...)...).WantRefusal(2, want)
+		harness.StartCLI(t, append([]string{"socket", "serve"}, strings.Fields(flags)...)...).WantRefusal(2, want)
 	}
 }
 

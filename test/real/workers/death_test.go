@@ -103,9 +103,7 @@ func TestNothingIsLeftAfterKill9During(t *testing.T) {
 				t.Errorf("the status after the next start: %+v, %v", s, err)
 			}
 			again.Stop()
-			if left := harness.FilesIn(t, runtime); len(left) > 0 {
-				t.Errorf("left in the runtime directory: %v", left)
-			}
+			harness.WantEmpty(t, runtime)
 		})
 	}
 }

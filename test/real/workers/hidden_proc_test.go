@@ -4,7 +4,6 @@ package workers_test
 
 import (
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"syscall"
 	"testing"
@@ -29,21 +28,16 @@ func TestHiddenProc(t *testing.T) {
 				if out, err := exec.Command(alone[0], append(alone[1:], "true")...).CombinedOutput(); err != nil {
 					t.Skipf("this machine mounts no such /proc: %s", out)
 				}
-				socket := filepath.Join(harness.ShortTempDir(t), "c.sock")
-				p := harness.StartProcess(t, nil, "/usr/bin/env", slices.Concat(alone, []string{
-					harness.CabrankBinary(t), "run", "--listen", "127.0.0.1:0", "--probes", "off", "--metrics", "off", "--control", socket,
-					"--transport", transport, "--workers", "2", "--boot-timeout", "30s", "--",
-				}, harness.FaultWorker(t))...)
-				c := &harness.Controlled{Cabrank: &harness.Cabrank{Process: p}, Socket: socket, Op: harness.NewOperator(t, socket)}
+				c := harness.StartControlledBy(t, alone, "--transport", transport, "--workers", "2", "--boot-timeout", "30s")
 				c.AwaitReady(2)
 				harness.CallIo(t.Context(), harness.Dial(t, c.Listening("listening")), "1", 0).WantOK(t)
 				c.Must("restart")
 				if n := len(c.LogLines("worker ended")); n > 0 {
 					t.Errorf("%d workers have ended", n)
 				}
-				c.SignalTo(harness.ChildOf(t, p.PID), syscall.SIGTERM)
-				p.WantExit(harness.StopBound, 0)
-				p.WaitNoneLeft(harness.Patience)
+				c.SignalTo(harness.ChildOf(t, c.PID), syscall.SIGTERM)
+				c.WantExit(harness.StopBound, 0)
+				c.WaitNoneLeft(harness.Patience)
 				// Looking follows readiness: at the end all is said.
 				if n := len(c.LogLines("cannot check which process owns a port; trusting whatever answers at the worker's address")); n != test.blind {
 					t.Errorf("%d lines about listeners that cannot be checked, want %d", n, test.blind)

@@ -3,7 +3,6 @@
 package workers_test
 
 import (
-	"slices"
 	"syscall"
 	"testing"
 
@@ -14,11 +13,8 @@ import (
 // In a container cabrank is PID 1, which nobody else is there to help: it reaps
 // every orphan, ends on SIGTERM with 0, and leaves nothing (R17, R18).
 func TestAsPID1(t *testing.T) {
-	script := `i=0; while [ $i -lt 200 ]; do (true &); i=$((i+1)); done; exec "$0" "$@"`
-	p := harness.StartProcess(t, nil, "/usr/bin/env", slices.Concat(harness.PIDNamespace(t), []string{
-		harness.CabrankBinary(t), "run", "--listen", "127.0.0.1:0", "--probes", "off", "--metrics", "off",
-		"--transport", "unix", "--workers", "1", "--", "sh", "-c", script,
-	}, harness.FaultWorker(t))...)
+	worker := append([]string{"sh", "-c", `i=0; while [ $i -lt 200 ]; do (true &); i=$((i+1)); done; exec "$0" "$@"`}, harness.FaultWorker(t)...)
+	p := harness.StartLine(t, append(harness.PIDNamespace(t), harness.RunLine(t, worker, "--workers", "1")...)...)
 	p.WaitLog(harness.Patience, "worker ready")
 	c := harness.Cabrank{Process: p}
 	harness.CallIo(t.Context(), harness.Dial(t, c.Listening("listening")), "1", 0).WantOK(t)

@@ -4,7 +4,6 @@ package workers_test
 
 import (
 	"os"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -36,9 +35,8 @@ func TestWorkersCostNoThreads(t *testing.T) {
 
 // What does not let a worker be started is said with what to look at.
 func TestStartWithoutDescriptors(t *testing.T) {
-	args := slices.Concat([]string{"-c", `ulimit -n 17; exec "$0" "$@"`, harness.CabrankBinary(t), "run",
-		"--listen", "127.0.0.1:0", "--probes", "off", "--metrics", "off", "--transport", "unix", "--workers", "2", "--"}, harness.FaultWorker(t))
-	p := harness.StartProcess(t, nil, "/bin/sh", args...)
+	few := []string{"/bin/sh", "-c", `ulimit -n 17; exec "$0" "$@"`}
+	p := harness.StartLine(t, append(few, harness.RunLine(t, harness.FaultWorker(t), "--workers", "2")...)...)
 	if code := p.ExitCode(harness.Patience); code == 0 {
 		t.Error("it has started")
 	}

@@ -30,7 +30,7 @@ func startLoad(t *testing.T, address, method string, args ...string) *harness.Pr
 
 func startDemo(t *testing.T) (address string) {
 	t.Helper()
-	demo := harness.StartProcess(t, nil, harness.CabrankBinary(t), "demo", "--listen", "127.0.0.1:0", "--metrics", "off", "--probes", "off")
+	demo := harness.StartCLI(t, "demo", "--listen", "127.0.0.1:0", "--metrics", "off", "--probes", "off")
 	c := harness.Cabrank{Process: demo}
 	return c.Listening("listening")
 }

@@ -21,7 +21,7 @@ func TestMain(m *testing.M) { harness.Main(m) }
 func startServe(t testing.TB, flags ...string) (c harness.Cabrank, url string) {
 	t.Helper()
 	args := append([]string{"socket", "serve", "--listen", "127.0.0.1:0", "--metrics", "127.0.0.1:0"}, flags...)
-	c = harness.Cabrank{Process: harness.StartProcess(t, nil, harness.CabrankBinary(t), args...)}
+	c = harness.Cabrank{Process: harness.StartCLI(t, args...)}
 	url = "ws://" + c.Listening("listening") + "/ws"
 	c.MetricsAddr = c.Listening("metrics listening")
 	return c, url
