@@ -9,7 +9,6 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/cabrank/cabrank/lab/internal/latency"
 	"github.com/cabrank/cabrank/lab/internal/result"
 	"github.com/cabrank/cabrank/lab/internal/traffic"
 )
@@ -135,17 +134,12 @@ func block(o Options, b *result.Block, arm, place, round int) *traffic.Record {
 }
 
 func empty(o Options, b *result.Block, rate int) *traffic.Record {
-	loop := traffic.OpenLoop
-	if o.Closed {
-		loop = traffic.ClosedLoop
+	r := Record(time.Duration(o.Seconds) * time.Second)
+	if r.Plan = b.Load; o.Closed {
+		r.Loop = traffic.ClosedLoop
 	}
-	return &traffic.Record{
-		Loop: loop, Plan: b.Load, Counted: time.Duration(o.Seconds) * time.Second,
-		Calls: latency.NewCalls(), Unsent: traffic.Unsent{Ages: latency.New()}, Open: latency.New(),
-		First: latency.New(), Lag: latency.New(), Failures: []traffic.Failure{}, Workers: traffic.Shares{},
-		Opened: int64(1 + rate/10), MostUnderWay: int64(rate / 5), Warmup: traffic.Warmup{Calls: int64(rate)},
-		Timeline: traffic.Timeline{Step: time.Second, Intervals: make([]traffic.Interval, o.Seconds)},
-	}
+	r.Opened, r.MostUnderWay, r.Warmup.Calls = int64(1+rate/10), int64(rate/5), int64(rate)
+	return r
 }
 
 // maker makes up the calls of one block.
