@@ -89,9 +89,8 @@ func TestHTTP1(t *testing.T) {
 			}
 		}
 		want := "/test.Service/Bidi streams both ways, which needs HTTP/2: leave http 1.1 out"
-		if _, err := New(s.options(t, w, "Bidi", 1, "hello")); err == nil || err.Error() != want {
-			t.Errorf("%v, want %s", err, want)
-		}
+		_, err := New(s.options(t, w, "Bidi", 1, "hello"))
+		testkit.RefusedBy(t, err, want)
 	}
 }
 
@@ -100,7 +99,7 @@ func TestHTTP1(t *testing.T) {
 func TestGivenUp(t *testing.T) {
 	s := serve(t, nil)
 	for _, w := range ways() {
-		for _, method := range []string{"Unary", "Server", "Client", "Bidi"} {
+		for _, method := range methods {
 			c := client(t, s.options(t, w, method, 1, "hang"))
 			if err := c.Ready(t.Context()); err != nil { // else the end of a dial may be told
 				t.Error(err)
@@ -132,7 +131,7 @@ func TestGivenUp(t *testing.T) {
 func TestMetadata(t *testing.T) {
 	s := serve(t, nil)
 	for _, w := range ways() {
-		for _, method := range []string{"Unary", "Server", "Client", "Bidi"} {
+		for _, method := range methods {
 			o := s.options(t, w, method, 1, "hello")
 			o.Metadata = metadata.Pairs("a", "b", "a", "c", "d-bin", "\x00\xff")
 			if a := client(t, o).Call(t.Context(), traffic.Call{}); a.Code != 0 {
@@ -154,25 +153,30 @@ func TestMetadata(t *testing.T) {
 // A load by each strategy: every call is answered with what was sent, and connections are
 // counted as the server counts them.
 func TestStrategies(t *testing.T) {
+	connectGo, oldHTTP := Way{Protocol: Connect}, Way{Protocol: Connect, HTTP: one}
 	for _, tc := range []struct {
 		strategy Strategy
-		version  string
+		way      Way
 		conns    int64
 	}{
-		{Single, two, 1},
-		{3, two, 3},
-		{PerCall, two, 101}, // one to ask
-		{Single, one, 1},
-		{PerCall, one, 101},
+		{Single, connectGo, 1},
+		{3, connectGo, 3},
+		{PerCall, connectGo, 101}, // one to ask
+		{Single, oldHTTP, 1},
+		{PerCall, oldHTTP, 101},
+		{Single, Way{}, 1},
+		{3, Way{}, 3},
+		{PerCall, Way{}, 100},
+		{RoundRobin, Way{}, 1}, // of an address there is only one
 	} {
-		t.Run(tc.strategy.String()+" "+tc.version, func(t *testing.T) {
+		t.Run(tc.strategy.String()+" "+tc.way.String(), func(t *testing.T) {
 			s := serve(t, nil)
-			w, err := ParseWay(Connect, protoWord, tc.version)
-			testkit.Must(t, err)
-			o := s.options(t, w, "Unary", 1, "hello")
+			o := s.options(t, tc.way, "Unary", 1, "hello")
 			o.Strategy = tc.strategy
 			c := client(t, o)
-			testkit.Must(t, c.Ready(t.Context()))
+			if !tc.way.Plain() { // else calls open what they need
+				testkit.Must(t, c.Ready(t.Context()))
+			}
 			plan, err := traffic.Options{Rate: "1000", Duration: 100 * time.Millisecond, Timeout: 20 * time.Second, Grace: 30 * time.Second, Most: tc.strategy.MostUnderWay()}.Plan()
 			testkit.Must(t, err)
 			r, err := traffic.New(plan, c).Run(t.Context())
@@ -180,10 +184,19 @@ func TestStrategies(t *testing.T) {
 			if r.Calls.Answered.Count() != 100 || r.Workers["one"] != 100 || r.Sent.Bytes != 700 || r.Received.Bytes != 700 {
 				t.Errorf("%d answered, %v, %+v, %v", r.Calls.Answered.Count(), r.Workers, r.Received, r.Failures)
 			}
-			if c.Opened() != tc.conns || s.conns.Load() != tc.conns {
+			if c.Opened() != tc.conns || s.conns.Load() != tc.conns || r.Opened > tc.conns {
 				t.Errorf("%d connections opened, %d accepted, want %d", c.Opened(), s.conns.Load(), tc.conns)
 			}
 		})
+	}
+}
+
+// The answer of a call with a connection of its own ends before the connection does.
+func TestClosingIsNotInTheLatency(t *testing.T) {
+	o := serve(t, nil).options(t, Way{}, "Unary", 1, "hello")
+	o.Strategy = PerCall
+	if answer := client(t, o).Call(t.Context(), traffic.Call{}); answer.Ended.IsZero() || answer.Code != 0 {
+		t.Errorf("%+v", answer)
 	}
 }
 

@@ -76,15 +76,9 @@ type Caller interface {
 
 // New returns the client for a way: grpc-go's if it is plain gRPC. It opens no connection.
 //
-// Errors: one line, for a method or a target that cannot be, and for what HTTP/1.1 cannot.
+// Errors: one line, for a target that cannot be, and for what HTTP/1.1 cannot.
 func New(o Options) (Caller, error) { //nolint:ireturn // one of two
-	service, method, ok := strings.Cut(strings.TrimPrefix(o.Method, "/"), "/")
-	switch {
-	case !ok || service == "" || method == "" || o.Method[0] != '/':
-		return nil, fmt.Errorf("method %.80q: want /package.Service/Method", o.Method)
-	case o.Messages == nil:
-		return nil, errors.New("internal error: a caller without messages")
-	case o.Way.Plain():
+	if o.Way.Plain() {
 		return newGRPC(o)
 	}
 	return newConnect(o)

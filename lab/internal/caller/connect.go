@@ -45,9 +45,6 @@ func newConnect(o Options) (*connectClient, error) {
 	case o.Way.HTTP == one && o.ClientStreams && o.ServerStreams:
 		return nil, fmt.Errorf("%s streams both ways, which needs HTTP/2: leave http 1.1 out", o.Method)
 	}
-	if err := o.Way.Check(o.Strategy); err != nil {
-		return nil, err
-	}
 	c := &connectClient{options: o, host: host, url: "http://" + host + o.Method, header: header(o)}
 	if o.TLS != nil {
 		c.url = "https://" + host + o.Method

@@ -44,28 +44,15 @@ func newGRPC(o Options) (*grpcClient, error) {
 	if o.Strategy == RoundRobin {
 		c.with = append(c.with, grpc.WithDefaultServiceConfig(`{"loadBalancingConfig":[{"round_robin":{}}]}`))
 	}
-	if err := c.prepare(); err != nil {
-		return nil, err
-	}
-	return c, nil
-}
-
-// prepare makes the connections that live as long as the client. With one for each
-// call it makes one all the same, so that a wrong target is told at once.
-func (c *grpcClient) prepare() error {
-	for range max(c.options.Strategy.Lasting(), 1) {
+	for range o.Strategy.Lasting() {
 		conn, err := c.open()
 		if err != nil {
 			c.Close()
-			return fmt.Errorf("target %.80q: %w", c.options.Target, err)
+			return nil, fmt.Errorf("target %.80q: %w", o.Target, err)
 		}
 		c.conns = append(c.conns, conn)
 	}
-	if c.options.Strategy == PerCall {
-		c.Close()
-		c.conns = nil
-	}
-	return nil
+	return c, nil
 }
 
 func (c *grpcClient) open() (*grpc.ClientConn, error) {

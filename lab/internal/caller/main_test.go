@@ -37,38 +37,49 @@ type text = wrapperspb.StringValue
 // Otherwise Unary and Client answer with the last message, Server three times with its own,
 // and Bidi each message at once.
 type server struct {
+	name  string // of the worker that answers say
 	addr  string
+	web   *http.Server
 	tls   *tls.Config  // for callers; nil without
 	conns atomic.Int64 // accepted
 	calls atomic.Int64 // that a handler has seen
 	last  atomic.Value // http.Header of the last
 }
 
-// serve starts a server until the test ends.
+// serve starts a server that calls itself one, until the test ends.
 func serve(t testing.TB, change func(*http.Server)) *server {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	return serveAt(t, "one", "tcp", "127.0.0.1:0", change)
+}
+
+// serveAt starts one with a name and an address.
+func serveAt(t testing.TB, name, network, addr string, change func(*http.Server)) *server {
+	t.Helper()
+	l, err := net.Listen(network, addr)
 	testkit.Must(t, err)
-	s := &server{addr: l.Addr().String()}
-	web := &http.Server{Handler: s.handlers(), Protocols: &http.Protocols{}, ConnState: func(_ net.Conn, state http.ConnState) {
+	s := &server{name: name, addr: l.Addr().String()}
+	if network == "unix" {
+		s.addr = "unix://" + addr
+	}
+	s.web = &http.Server{Handler: s.handlers(), Protocols: &http.Protocols{}, ConnState: func(_ net.Conn, state http.ConnState) {
 		if state == http.StateNew {
 			s.conns.Add(1)
 		}
 	}}
-	web.Protocols.SetHTTP1(true)
-	web.Protocols.SetUnencryptedHTTP2(true)
+	s.web.Protocols.SetHTTP1(true)
+	s.web.Protocols.SetUnencryptedHTTP2(true)
 	if change != nil {
-		change(web)
+		change(s.web)
 	}
-	if web.TLSConfig != nil {
-		l = tls.NewListener(l, web.TLSConfig)
+	if s.web.TLSConfig != nil {
+		l = tls.NewListener(l, s.web.TLSConfig)
 	}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		_ = web.Serve(l)
+		_ = s.web.Serve(l)
 	}()
-	t.Cleanup(func() { web.Close(); <-done })
+	t.Cleanup(func() { s.web.Close(); <-done })
 	return s
 }
 
@@ -77,12 +88,12 @@ func (s *server) handlers() http.Handler {
 	mux.Handle("/test.Service/Unary", connect.NewUnaryHandler("/test.Service/Unary", func(ctx context.Context, r *connect.Request[text]) (*connect.Response[text], error) {
 		s.seen(r.Header())
 		response := connect.NewResponse(r.Msg)
-		response.Header().Set("Worker", "one")
+		response.Header().Set("Worker", s.name)
 		return response, s.do(ctx, r.Msg)
 	}))
 	mux.Handle("/test.Service/Server", connect.NewServerStreamHandler("/test.Service/Server", func(ctx context.Context, r *connect.Request[text], out *connect.ServerStream[text]) error {
 		s.seen(r.Header())
-		out.ResponseTrailer().Set("Worker", "one")
+		out.ResponseTrailer().Set("Worker", s.name)
 		if r.Msg.GetValue() != "late" {
 			if err := s.do(ctx, r.Msg); err != nil {
 				return err
@@ -105,12 +116,12 @@ func (s *server) handlers() http.Handler {
 			}
 		}
 		response := connect.NewResponse(last)
-		response.Trailer().Set("Worker", "one")
+		response.Trailer().Set("Worker", s.name)
 		return response, in.Err()
 	}))
 	mux.Handle("/test.Service/Bidi", connect.NewBidiStreamHandler("/test.Service/Bidi", func(ctx context.Context, both *connect.BidiStream[text, text]) error {
 		s.seen(both.RequestHeader())
-		both.ResponseHeader().Set("Worker", "one")
+		both.ResponseHeader().Set("Worker", s.name)
 		for {
 			m, err := both.Receive()
 			if errors.Is(err, io.EOF) {
@@ -180,6 +191,9 @@ func (s *server) options(t testing.TB, w Way, method string, n int, value string
 		ClientStreams: method == "Client" || method == "Bidi", ServerStreams: method == "Server" || method == "Bidi",
 	}
 }
+
+// methods are one of each kind.
+var methods = []string{"Unary", "Server", "Client", "Bidi"}
 
 // client returns one that calls, until the test ends.
 func client(t testing.TB, o Options) Caller {

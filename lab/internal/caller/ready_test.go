@@ -3,7 +3,6 @@ package caller
 import (
 	"context"
 	"crypto/tls"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -22,13 +21,14 @@ import (
 // Who is asked whether it understands a way says so, and no handler sees it.
 func TestReady(t *testing.T) {
 	s := serve(t, nil)
-	for _, w := range ways()[1:] {
-		for _, method := range []string{"Unary", "Server", "Client", "Bidi"} {
+	for _, w := range ways() {
+		for _, method := range methods {
 			o := s.options(t, w, method, 1, "hello")
 			o.Strategy = 3
 			c := client(t, o)
-			if err := c.Ready(t.Context()); err != nil || c.Opened() != 3 {
-				t.Errorf("%s, %s: %v, %d connections", w, method, err, c.Opened())
+			before := c.Opened()
+			if err := c.Ready(t.Context()); err != nil || before != 0 || c.Opened() != 3 {
+				t.Errorf("%s, %s: %v, %d connections, %d before", w, method, err, c.Opened(), before)
 			}
 		}
 	}
@@ -40,8 +40,7 @@ func TestReady(t *testing.T) {
 // onlyGRPC is a grpc-go server; calls counts what its handlers see.
 func onlyGRPC(t *testing.T, calls *atomic.Int64) *server {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	testkit.Must(t, err)
+	l := testkit.Listen(t)
 	g := grpc.NewServer(grpc.UnknownServiceHandler(func(any, grpc.ServerStream) error {
 		calls.Add(1)
 		return nil
@@ -60,7 +59,7 @@ func TestReadyTellsWhoSpeaksOnlyGRPC(t *testing.T) {
 	var calls atomic.Int64
 	s := onlyGRPC(t, &calls)
 	for _, w := range []Way{{Protocol: Connect}, {Protocol: Connect, Codec: jsonWord}, {Protocol: GRPCWeb}} {
-		for _, method := range []string{"Unary", "Server", "Client", "Bidi"} {
+		for _, method := range methods {
 			err := client(t, s.options(t, w, method, 1, "hello")).Ready(t.Context())
 			want := `target "` + s.addr + `" does not speak ` + w.spoken() + ": /test.Service/" + method + " was answered with HTTP status 415 and the content type "
 			if err == nil || !strings.HasPrefix(err.Error(), want) || !strings.Contains(err.Error(), "; try the ") {
@@ -82,50 +81,52 @@ func TestReadyTells(t *testing.T) {
 	})
 	var calls atomic.Int64
 	grpcOnly := onlyGRPC(t, &calls)
-	closed, err := net.Listen("tcp", "127.0.0.1:0")
-	testkit.Must(t, err)
-	closed.Close()
+	closed := testkit.FreeAddress(t)
+	secret := &tls.Config{MinVersion: tls.VersionTLS12}
 	for _, tc := range []struct {
-		name   string
+		name   string // for readers
 		limit  time.Duration
 		addr   string
 		way    Way
 		method string
+		tls    *tls.Config
 		want   []string
 	}{
-		{"no such method", time.Minute, s.addr, Way{Protocol: Connect}, "None", []string{"has no /test.Service/None for callers by Connect (HTTP status 404)"}},
-		{"nobody listens", 2 * askEvery, closed.Addr().String(), Way{Protocol: Connect}, "Unary", []string{"cannot be reached: dial tcp"}},
-		{"HTTP/1.1 alone", time.Minute, old.addr, Way{Protocol: Connect}, "Unary", []string{"does not answer over HTTP/2: ", "; try http 1.1"}},
-		{"HTTP/2 alone", time.Minute, grpcOnly.addr, Way{Protocol: GRPCWeb, HTTP: one}, "Unary", []string{"does not answer over HTTP/1.1: ", "; try http 2"}},
-		{"no HTTP/1.1", time.Minute, refuses.addr, Way{Protocol: Connect, HTTP: one}, "Unary", []string{"takes no calls over HTTP/1.1 (HTTP status 505): try http 2"}},
+		{"no such method", time.Minute, s.addr, Way{Protocol: Connect}, "None", nil, []string{"has no /test.Service/None for callers by Connect (HTTP status 404)"}},
+		{"nobody listens", 2 * askEvery, closed, Way{Protocol: Connect}, "Unary", nil, []string{"cannot be reached: dial tcp"}},
+		{"nobody listens to gRPC", 2 * askEvery, closed, Way{}, "Unary", nil, []string{"cannot be reached: dial tcp " + closed + ": connect: connection refused"}},
+		{"no TLS", time.Minute, s.addr, Way{}, "Unary", secret, []string{"cannot be reached: TLS handshake"}}, // at once
+		{"HTTP/1.1 alone", time.Minute, old.addr, Way{Protocol: Connect}, "Unary", nil, []string{"does not answer over HTTP/2: ", "; try http 1.1"}},
+		{"HTTP/2 alone", time.Minute, grpcOnly.addr, Way{Protocol: GRPCWeb, HTTP: one}, "Unary", nil, []string{"does not answer over HTTP/1.1: ", "; try http 2"}},
+		{"no HTTP/1.1", time.Minute, refuses.addr, Way{Protocol: Connect, HTTP: one}, "Unary", nil, []string{"takes no calls over HTTP/1.1 (HTTP status 505): try http 2"}},
 	} {
 		o := s.options(t, tc.way, tc.method, 1, "hello")
-		o.Target = tc.addr
+		o.Target, o.TLS = tc.addr, tc.tls
 		ctx, cancel := context.WithTimeout(t.Context(), tc.limit)
 		err := client(t, o).Ready(ctx)
+		if late := ctx.Err() != nil; late != (tc.limit < time.Minute) {
+			t.Errorf("%s: told at the end of its time: %v", tc.name, late)
+		}
 		cancel()
 		for _, part := range append(tc.want, `target "`+tc.addr+`" `) {
-			if err == nil || !strings.Contains(err.Error(), part) || strings.Contains(err.Error(), "\n") {
-				t.Errorf("%s: %v, want %s", tc.name, err, part)
-			}
+			testkit.Refused(t, err, part)
 		}
 	}
 }
 
 // Calls to nobody fail as those of grpc-go do.
 func TestUnreachable(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	testkit.Must(t, err)
-	s := &server{addr: l.Addr().String()}
-	l.Close()
-	for _, strategy := range []Strategy{Single, PerCall} {
-		for _, method := range []string{"Unary", "Server", "Client", "Bidi"} {
-			o := s.options(t, Way{Protocol: Connect}, method, 1, "hello")
-			o.Strategy = strategy
-			c := client(t, o)
-			a := c.Call(t.Context(), traffic.Call{})
-			if codes.Code(a.Code) != codes.Unavailable || !strings.Contains(a.Message, "connection refused") || c.Opened() != 0 {
-				t.Errorf("%v, %s: %+v", strategy, method, a)
+	s := &server{addr: testkit.FreeAddress(t)}
+	for _, w := range []Way{{}, {Protocol: Connect}} {
+		for _, strategy := range []Strategy{Single, PerCall} {
+			for _, method := range methods {
+				o := s.options(t, w, method, 1, "hello")
+				o.Strategy = strategy
+				c := client(t, o)
+				a := c.Call(t.Context(), traffic.Call{})
+				if codes.Code(a.Code) != codes.Unavailable || !strings.Contains(a.Message, "connection refused") || c.Opened() != 0 {
+					t.Errorf("%s, %v, %s: %+v", w, strategy, method, a)
+				}
 			}
 		}
 	}
@@ -159,9 +160,7 @@ func TestTLS(t *testing.T) {
 	}
 	o := s.options(t, Way{Protocol: Connect}, "Unary", 1, "hello")
 	o.TLS = &tls.Config{MinVersion: tls.VersionTLS12}
-	if err := client(t, o).Ready(t.Context()); err == nil || !strings.Contains(err.Error(), "x509:") {
-		t.Errorf("not trusted: %v", err)
-	}
+	testkit.Refused(t, client(t, o).Ready(t.Context()), "x509:")
 }
 
 // A connection that is full has calls wait, as grpc-go has them.
@@ -185,23 +184,15 @@ func TestFullConnection(t *testing.T) {
 
 // A Unix socket is called by its path.
 func TestUnixSocket(t *testing.T) {
-	path := t.TempDir() + "/s"
-	l, err := net.Listen("unix", path)
-	testkit.Must(t, err)
-	s := &server{addr: "unix://" + path}
-	web := &http.Server{Handler: s.handlers(), Protocols: &http.Protocols{}}
-	web.Protocols.SetUnencryptedHTTP2(true)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		_ = web.Serve(l)
-	}()
-	t.Cleanup(func() { web.Close(); <-done })
-	for _, strategy := range []Strategy{Single, PerCall} {
-		o := s.options(t, Way{Protocol: GRPCWeb}, "Client", 2, "hello")
-		o.Strategy = strategy
-		if a := client(t, o).Call(t.Context(), traffic.Call{}); a.Code != 0 {
-			t.Errorf("%v: %+v", strategy, a)
+	s := serveAt(t, "one", "unix", t.TempDir()+"/s", nil)
+	for _, w := range []Way{{}, {Protocol: GRPCWeb}} {
+		for _, strategy := range []Strategy{Single, PerCall} {
+			o := s.options(t, w, "Client", 2, "hello")
+			o.Strategy = strategy
+			c := client(t, o)
+			if a := c.Call(t.Context(), traffic.Call{}); a.Code != 0 || c.Opened() != 1 {
+				t.Errorf("%s, %v: %+v, %d connections", w, strategy, a, c.Opened())
+			}
 		}
 	}
 }

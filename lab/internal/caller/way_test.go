@@ -2,6 +2,8 @@ package caller
 
 import (
 	"testing"
+
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 func TestParseWay(t *testing.T) {
@@ -23,24 +25,20 @@ func TestParseWay(t *testing.T) {
 		`http "3": want 2, 1.1`:                                              {"connect", "", "3"},
 		`http 1.1: gRPC needs HTTP/2; give the protocol connect or grpc-web`: {"", "", "1.1"},
 	} {
-		if _, err := ParseWay(words[0], words[1], words[2]); err == nil || err.Error() != want {
-			t.Errorf("%v: %v, want %s", words, err, want)
-		}
+		_, err := ParseWay(words[0], words[1], words[2])
+		testkit.RefusedBy(t, err, want)
 	}
 }
 
 func TestNewRefuses(t *testing.T) {
 	s := &server{addr: "127.0.0.1:1"}
 	for want, change := range map[string]func(*Options){
-		`target "dns:///a:1": want host:port or unix:///path for calls by Connect`:                                            func(o *Options) { o.Target = "dns:///a:1" },
-		`target "a": want host:port or unix:///path for calls by Connect`:                                                     func(o *Options) { o.Target = "a" },
-		`connections round-robin: grpc-go alone has it, and calls are Connect over HTTP/2; give single, a number or per-call`: func(o *Options) { o.Strategy = RoundRobin },
-		`internal error: a caller without messages`:                                                                           func(o *Options) { o.Messages = nil },
+		`target "dns:///a:1": want host:port or unix:///path for calls by Connect`: func(o *Options) { o.Target = "dns:///a:1" },
+		`target "a": want host:port or unix:///path for calls by Connect`:          func(o *Options) { o.Target = "a" },
 	} {
 		o := s.options(t, Way{Protocol: Connect}, "Unary", 1, "hello")
 		change(&o)
-		if _, err := New(o); err == nil || err.Error() != want {
-			t.Errorf("%v, want %s", err, want)
-		}
+		_, err := New(o)
+		testkit.RefusedBy(t, err, want)
 	}
 }
