@@ -177,7 +177,7 @@ func (s *search) run(ctx context.Context, rate float64) error {
 	s.result.Steps = append(s.result.Steps, step)
 	s.note(run.Record)
 	if s.options.Told != nil {
-		s.options.Told(step, run.Record)
+		s.options.Told(step)
 	}
 	switch {
 	case step.Judgement.Cut && ctx.Err() == nil:
@@ -267,8 +267,8 @@ type Options struct {
 	// Thresholds have to hold. Those that want a figure to be high (rate>=450) are
 	// refused: they are missed at low rates, where the search begins.
 	Thresholds Thresholds
-	// First is the rate of the first run, in calls per second. The search goes up from
-	// there, never below.
+	// First is the rate of the first run, in calls per second, above 0. The search goes up
+	// from there, never below.
 	First float64
 	// Run makes an open loop at a rate, always for the same time.
 	Run func(ctx context.Context, rate float64) (Run, error)
@@ -276,7 +276,7 @@ type Options struct {
 	// Its record says how the service is when nobody loads it.
 	Probe func(ctx context.Context) (*traffic.Record, error)
 	// Told, if given, is called after each run, by the goroutine that searches.
-	Told func(Step, *traffic.Record)
+	Told func(Step)
 
 	mostRuns int // other bounds, in tests
 	mostTime time.Duration
@@ -287,12 +287,6 @@ type Options struct {
 // Errors: one line.
 func (o *Options) complete() error {
 	o.mostRuns, o.mostTime = cmp.Or(o.mostRuns, mostRuns), cmp.Or(o.mostTime, mostTime)
-	switch {
-	case len(o.Thresholds) == 0:
-		return errors.New("--find: at which thresholds? give --fail, such as --fail 'p99<100ms'")
-	case !(o.First > 0) || o.First > traffic.MostRate:
-		return fmt.Errorf("--find begins with --rate, and %v is not a rate above 0 and up to %d per second", o.First, traffic.MostRate)
-	}
 	for _, t := range o.Thresholds {
 		if t.least() {
 			return fmt.Errorf("--fail %q: --find looks for the highest rate, and this one is missed at low ones; want < or <=", t)

@@ -5,20 +5,15 @@ import (
 	"time"
 
 	"github.com/cabrank/cabrank/internal/testkit"
-	"github.com/cabrank/cabrank/lab/internal/latency"
 	"github.com/cabrank/cabrank/lab/internal/traffic"
+	"github.com/cabrank/cabrank/lab/test/made"
 )
 
 // No test leaves a goroutine behind.
 func TestMain(m *testing.M) { testkit.VerifyMain(m) }
 
 // blank is the record of an open loop without a call.
-func blank(counted time.Duration) *traffic.Record {
-	return &traffic.Record{
-		Loop: traffic.OpenLoop, Counted: counted, Calls: latency.NewCalls(),
-		Unsent: traffic.Unsent{Ages: latency.New()}, Open: latency.New(), Lag: latency.New(),
-	}
-}
+func blank(counted time.Duration) *traffic.Record { return made.Record(counted) }
 
 // add records answers that took so long.
 func add(r *traffic.Record, n int, took time.Duration) *traffic.Record {

@@ -11,10 +11,9 @@ import (
 )
 
 const (
-	mostText       = 100         // bytes of a threshold
-	mostThresholds = 100         // judged at a time
-	mostShare      = 0.99999     // the highest quantile: p99.999 needs ten million calls
-	addedErrors    = "errors<1%" // judged when nobody has said anything on errors
+	mostText       = 100     // bytes of a threshold
+	mostThresholds = 100     // judged at a time
+	mostShare      = 0.99999 // the highest quantile: p99.999 needs ten million calls
 
 	allNames = "any quantile such as p50, p99 or p99.9, max, mean, errors, unsent or rate"
 )
@@ -72,12 +71,7 @@ func Parse(texts []string) (Thresholds, error) {
 		all = append(all, t)
 	}
 	if !aboutErrors {
-		t, err := ParseThreshold(addedErrors)
-		if err != nil {
-			return nil, fmt.Errorf("internal error: %w", err)
-		}
-		t.added = true
-		all = append(all, t)
+		all = append(all, Threshold{text: "errors<1%", name: "errors", op: "<", limit: 0.01, unit: Share, added: true})
 	}
 	return all, nil
 }

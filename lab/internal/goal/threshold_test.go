@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 func TestParse(t *testing.T) {
@@ -82,9 +84,8 @@ func TestWhatIsWrong(t *testing.T) {
 	if _, err := Parse(nil); err == nil {
 		t.Error("no threshold is taken for some")
 	}
-	if _, err := Parse(make([]string, 101)); err == nil || err.Error() != "--fail: 101 thresholds, at most 100 are judged" {
-		t.Error(err)
-	}
+	_, err := Parse(make([]string, 101))
+	testkit.RefusedBy(t, err, "--fail: 101 thresholds, at most 100 are judged")
 }
 
 // Who says nothing on errors gets a threshold for them; who does, none.

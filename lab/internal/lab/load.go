@@ -156,7 +156,7 @@ func (p *Prepared) Find(ctx context.Context, o traffic.Options, first float64, t
 	}
 	return goal.Find(ctx, goal.Options{
 		Thresholds: thresholds, First: first,
-		Told: func(s goal.Step, _ *traffic.Record) { told(s) },
+		Told: told,
 		Run: func(ctx context.Context, rate float64) (goal.Run, error) {
 			o.Rate = strconv.FormatFloat(rate, 'f', -1, 64)
 			plan, err := o.Plan()
