@@ -1,7 +1,6 @@
 package lab_test
 
 import (
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -10,33 +9,6 @@ import (
 	"github.com/cabrank/cabrank/lab/internal/lab"
 	"github.com/cabrank/cabrank/lab/test/made"
 )
-
-// What cannot be compared is refused in one line that names the file.
-func TestCompareRefused(t *testing.T) {
-	dir := t.TempDir()
-	run := filepath.Join(dir, "run")
-	if _, err := made.Save(run, made.Options{Arms: []string{"a"}, Rates: []int{10}, Rounds: 1, Seconds: 1, Workers: 1}); err != nil {
-		t.Fatal(err)
-	}
-	write := func(name, text string) string {
-		path := filepath.Join(dir, name)
-		testkit.Must(t, os.WriteFile(path, []byte(text), 0o600))
-		return path
-	}
-	load := write("load.json", `{"schema":"cabrank.lab.load/2"}`)
-	broken := write("broken.json", `{"schema":`)
-	for _, tc := range []struct{ a, b, want string }{
-		{filepath.Join(dir, "none"), run, "none: no such file"},
-		{t.TempDir(), run, "run.json: no such file"},
-		{run, broken, "broken.json is no result of a run: unexpected end"},
-		{run, load, `load.json: schema "cabrank.lab.load/2": want cabrank.lab.run/1`},
-	} {
-		_, err := lab.Compare(tc.a, tc.b)
-		if err == nil || !strings.Contains(err.Error(), tc.want) || strings.Contains(err.Error(), "\n") {
-			t.Errorf("%v, want %s", err, tc.want)
-		}
-	}
-}
 
 // A comparison is written beside nothing else, and what is there is replaced.
 func TestSaveComparison(t *testing.T) {

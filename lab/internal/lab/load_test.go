@@ -2,18 +2,15 @@ package lab
 
 import (
 	"context"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"connectrpc.com/connect"
-	"google.golang.org/grpc"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/cabrank/cabrank/internal/testkit"
@@ -23,23 +20,6 @@ import (
 )
 
 func TestMain(m *testing.M) { testkit.VerifyMain(m) }
-
-// over is a load on a unary method that a file describes.
-func over(t *testing.T, address, protocol, codec string) Load {
-	t.Helper()
-	file := filepath.Join(t.TempDir(), "a.proto")
-	text := `syntax = "proto3"; package a; import "google/protobuf/wrappers.proto";
-		service B { rpc C(google.protobuf.StringValue) returns (google.protobuf.StringValue); }`
-	testkit.Must(t, os.WriteFile(file, []byte(text), 0o600))
-	plan, err := traffic.Options{Callers: 2, Duration: 200 * time.Millisecond}.Plan()
-	testkit.Must(t, err)
-	l := Load{Plan: plan, Calls: caller.Calls{Method: "a.B/C", Files: method.Files{Names: []string{file}}, Data: method.Data{Name: "--data", Text: []byte(`"{{.RequestNumber}}"`)}}}
-	l.Target = address
-	if l.Way, err = caller.ParseWay(protocol, codec, ""); err != nil {
-		t.Fatal(err)
-	}
-	return l
-}
 
 // A load by each protocol and codec is answered, and the report says how it called.
 func TestLoadByProtocol(t *testing.T) {
@@ -51,9 +31,18 @@ func TestLoadByProtocol(t *testing.T) {
 	server.Config.Protocols.SetUnencryptedHTTP2(true)
 	server.Start()
 	t.Cleanup(server.Close)
+	file := filepath.Join(t.TempDir(), "a.proto")
+	text := `syntax = "proto3"; package a; import "google/protobuf/wrappers.proto";
+		service B { rpc C(google.protobuf.StringValue) returns (google.protobuf.StringValue); }`
+	testkit.Must(t, os.WriteFile(file, []byte(text), 0o600))
+	plan, err := traffic.Options{Callers: 2, Duration: 200 * time.Millisecond}.Plan()
+	testkit.Must(t, err)
 	for _, protocol := range caller.Protocols() {
 		for _, codec := range caller.Codecs() {
-			l := over(t, server.Listener.Addr().String(), protocol, codec)
+			l := Load{Plan: plan, Calls: caller.Calls{Method: "a.B/C", Files: method.Files{Names: []string{file}}, Data: method.Data{Name: "--data", Text: []byte(`"{{.RequestNumber}}"`)}}}
+			l.Target = server.Listener.Addr().String()
+			l.Way, err = caller.ParseWay(protocol, codec, "")
+			testkit.Must(t, err)
 			p, err := l.Prepare(t.Context())
 			testkit.Must(t, err)
 			done, err := p.Run(t.Context(), l.Plan, nil)
@@ -70,22 +59,5 @@ func TestLoadByProtocol(t *testing.T) {
 			}
 			p.Close()
 		}
-	}
-}
-
-// A server that does not speak the protocol is told before any call.
-func TestLoadOfOnlyGRPC(t *testing.T) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	testkit.Must(t, err)
-	var calls atomic.Int64
-	server := grpc.NewServer(grpc.UnknownServiceHandler(func(any, grpc.ServerStream) error {
-		calls.Add(1)
-		return nil
-	}))
-	go func() { _ = server.Serve(listener) }() // ends with Stop
-	t.Cleanup(server.Stop)
-	_, err = over(t, listener.Addr().String(), caller.Connect, "").Prepare(t.Context())
-	if err == nil || !strings.Contains(err.Error(), "does not speak Connect") || calls.Load() != 0 {
-		t.Errorf("%v, %d calls", err, calls.Load())
 	}
 }

@@ -83,7 +83,6 @@ func TestCalls(t *testing.T) {
 	if got := counts(c); got != "CALL 2, ACK 2, RES 1, EXP 1" || c.Opened() != 2 {
 		t.Errorf("%s, %d opened", got, c.Opened())
 	}
-	if _, err := newSocketCalls(t.Context(), SocketLoad{URL: "ws://127.0.0.1:1/", URI: "f", Args: "1", Connections: 50}); err == nil || !strings.Contains(err.Error(), "refused") {
-		t.Errorf("got %v", err)
-	}
+	_, err = newSocketCalls(t.Context(), SocketLoad{URL: "ws://127.0.0.1:1/", URI: "f", Args: "1", Connections: 50})
+	testkit.Refused(t, err, "refused")
 }
