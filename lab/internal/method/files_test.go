@@ -33,15 +33,13 @@ func TestFromFiles(t *testing.T) {
 
 func TestFromFilesRefuses(t *testing.T) {
 	dir := t.TempDir()
-	write := func(name, text string) string {
-		path := filepath.Join(dir, name)
+	write := func(name, text string) (path string) {
+		path = filepath.Join(dir, name)
 		testkit.Must(t, os.WriteFile(path, []byte(text), 0o600))
 		return path
 	}
 	broken := write("broken.proto", "syntax = \"proto3\";\nmessage A {\n  string name = ;\n}\n")
-	twice := write("twice.proto", "syntax = \"proto3\";\nmessage A {\n  string name = 1;\n  string nick = 1;\n}\n")
 	lost := write("lost.proto", "syntax = \"proto3\";\nimport \"shop/item.proto\";\n")
-	untyped := write("untyped.proto", "syntax = \"proto3\";\nmessage A { B b = 1; }\n")
 	binary := write("binary.proto", "\x00\x01\n\xff")
 	for name, tc := range map[string]struct {
 		files  method.Files
@@ -53,9 +51,7 @@ func TestFromFilesRefuses(t *testing.T) {
 		"a folder":         {method.Files{Names: []string{"testdata"}}, "a.B/C", "testdata: no such file, here or below ."},
 		"outside":          {method.Files{Names: []string{broken}, Imports: []string{"testdata"}}, "a.B/C", broken + ": is in none of the import paths (testdata): add its folder"},
 		"broken":           {method.Files{Names: []string{broken}}, "a.B/C", "broken.proto:3:17: syntax error: unexpected ';'"},
-		"number twice":     {method.Files{Names: []string{twice}}, "a.B/C", "twice.proto:4:17: "},
 		"import not there": {method.Files{Names: []string{lost}}, "a.B/C", `lost.proto:2:8: could not resolve path "shop/item.proto": it is in none of the import paths (., ` + dir + "): add its folder"},
-		"type not there":   {method.Files{Names: []string{untyped}}, "a.B/C", "untyped.proto:2:13: "},
 		"no text":          {method.Files{Names: []string{binary}}, "a.B/C", "binary.proto:1:1: "},
 		"no service":       {method.Files{Names: []string{"testdata/kinds.proto"}}, "kinds.v1.Kind/Unary", "no service kinds.v1.Kind in testdata/kinds.proto; services there: kinds.v1.Kinds"},
 		"service alone":    {method.Files{Names: []string{"testdata/kinds.proto"}}, "kinds.v1.Kinds", "kinds.v1.Kinds is a service: write kinds.v1.Kinds/METHOD; its methods: Unary, Upload, Download, "},

@@ -2,7 +2,6 @@ package method_test
 
 import (
 	"context"
-	"net"
 	"testing"
 	"time"
 
@@ -27,8 +26,7 @@ const limit = 30 * time.Second
 // serve runs a server until the test ends and returns a connection to it.
 func serve(t *testing.T, server *grpc.Server) *grpc.ClientConn {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	testkit.Must(t, err)
+	listener := testkit.Listen(t)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)

@@ -379,21 +379,15 @@ func TestRequestsRefuseCounts(t *testing.T) {
 		{"Upload", `{}`, -1, "-1 messages in a call: at most 100000 are allowed"},
 		{"Upload", `{}`, 100_001, "100001 messages in a call: at most 100000 are allowed"},
 		{"Upload", `[]`, 5, "f.json: a call without a message cannot be repeated to have 5"},
+		{"Unary", strings.Repeat(" ", 65<<20), 0, "f.json: has 68157440 bytes, at most 67108864 are allowed"},
+		{"Unary", strings.Repeat(`{"next": `, 5000) + `{}` + strings.Repeat("}", 5000), 0, `f.json:1:2: unknown field "next"`},
+		{"Unary", `{"inner": ` + strings.Repeat(`{"next": `, 5000) + `{}` + strings.Repeat("}", 5001), 0, "f.json: exceeded max recursion depth"},
+		{"Unary", `{"texts": ["` + strings.Repeat("{{.UUID}}", 10_001) + `"]}`, 0, "f.json:1:1: a request with more than 10000 placeholders"},
 	} {
 		_, err := kinds(t, tc.method).Requests(method.Data{Name: "f.json", Text: []byte(tc.data), Messages: tc.count})
 		wantLine(t, tc.data, err, tc.want)
 	}
-	_, err := kinds(t, "Unary").Requests(method.Data{Name: "f.json", Text: bytes.Repeat([]byte(" "), 65<<20)})
-	wantLine(t, "too long", err, "f.json: has 68157440 bytes, at most 67108864 are allowed")
-	deep := `{"inner": {"next": ` + strings.Repeat(`{"next": `, 900) + `{"name": "{{.UUID}}"}` + strings.Repeat("}", 902)
-	requests(t, kinds(t, "Unary"), deep)
-	_, err = kinds(t, "Unary").Requests(method.Data{Name: "f.json", Text: []byte(strings.Repeat(`{"next": `, 5000) + `{}` + strings.Repeat("}", 5000))})
-	wantLine(t, "too deep", err, `f.json:1:2: unknown field "next"`)
-	_, err = kinds(t, "Unary").Requests(method.Data{Name: "f.json", Text: []byte(`{"inner": ` + strings.Repeat(`{"next": `, 5000) + `{}` + strings.Repeat("}", 5001))})
-	wantLine(t, "too deep", err, "f.json: exceeded max recursion depth")
-	many := `{"texts": ["` + strings.Repeat("{{.UUID}}", 10_001) + `"]}`
-	_, err = kinds(t, "Unary").Requests(method.Data{Name: "f.json", Text: []byte(many)})
-	wantLine(t, "too many", err, "f.json:1:1: a request with more than 10000 placeholders")
+	requests(t, kinds(t, "Unary"), `{"inner": {"next": `+strings.Repeat(`{"next": `, 900)+`{"name": "{{.UUID}}"}`+strings.Repeat("}", 902))
 }
 
 // A value between the least and the greatest that makes no request leaves a call without one.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"net"
 	"strings"
 	"testing"
 	"time"
@@ -17,6 +16,7 @@ import (
 	reflectionv1 "google.golang.org/grpc/reflection/grpc_reflection_v1"
 	"google.golang.org/grpc/reflection/grpc_reflection_v1alpha"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/encoding/prototext"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protodesc"
 	"google.golang.org/protobuf/reflect/protoreflect"
@@ -129,19 +129,22 @@ func TestServerWithoutReflection(t *testing.T) {
 }
 
 func TestServerThatIsNotThere(t *testing.T) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	testkit.Must(t, err)
-	listener.Close()
-	_, err = method.FromServer(t.Context(), dial(t, listener.Addr().String()), "a.B/C", limit)
-	wantLine(t, "gone", err, listener.Addr().String()+": cannot be reached: ")
+	addr := testkit.FreeAddress(t)
+	_, err := method.FromServer(t.Context(), dial(t, addr), "a.B/C", limit)
+	wantLine(t, "gone", err, addr+": cannot be reached: ")
 	wantLine(t, "gone", err, "refused")
 }
+
+type (
+	asked  = *reflectionv1.ServerReflectionRequest
+	answer = *reflectionv1.ServerReflectionResponse
+)
 
 // scripted answers questions of reflection with what a function says.
 type scripted struct {
 	reflectionv1.UnimplementedServerReflectionServer
 
-	answer func(*reflectionv1.ServerReflectionRequest) *reflectionv1.ServerReflectionResponse
+	answer func(asked) answer
 }
 
 func (s scripted) ServerReflectionInfo(stream reflectionv1.ServerReflection_ServerReflectionInfoServer) error {
@@ -163,14 +166,14 @@ func (s scripted) ServerReflectionInfo(stream reflectionv1.ServerReflection_Serv
 	}
 }
 
-func withScript(t *testing.T, answer func(*reflectionv1.ServerReflectionRequest) *reflectionv1.ServerReflectionResponse) *grpc.ClientConn {
+func withScript(t *testing.T, answer func(asked) answer) *grpc.ClientConn {
 	t.Helper()
 	server := grpc.NewServer(grpc.MaxSendMsgSize(1 << 30))
 	reflectionv1.RegisterServerReflectionServer(server, scripted{answer: answer})
 	return serve(t, server)
 }
 
-func described(files ...*descriptorpb.FileDescriptorProto) *reflectionv1.ServerReflectionResponse {
+func described(files ...*descriptorpb.FileDescriptorProto) answer {
 	answer := &reflectionv1.FileDescriptorResponse{}
 	for _, file := range files {
 		encoded, _ := proto.Marshal(file)
@@ -181,14 +184,14 @@ func described(files ...*descriptorpb.FileDescriptorProto) *reflectionv1.ServerR
 	}
 }
 
-func refusal(text string) *reflectionv1.ServerReflectionResponse {
+func refusal(text string) answer {
 	return &reflectionv1.ServerReflectionResponse{MessageResponse: &reflectionv1.ServerReflectionResponse_ErrorResponse{
 		ErrorResponse: &reflectionv1.ErrorResponse{ErrorCode: 5, ErrorMessage: text},
 	}}
 }
 
 func TestServerThatIsSilent(t *testing.T) {
-	conn := withScript(t, func(*reflectionv1.ServerReflectionRequest) *reflectionv1.ServerReflectionResponse { return nil })
+	conn := withScript(t, always(nil))
 	_, err := method.FromServer(t.Context(), conn, "a.B/C", 50*time.Millisecond)
 	wantLine(t, "silent", err, "reflection did not answer within 50ms: use --proto FILE")
 
@@ -203,28 +206,25 @@ func TestServerThatIsSilent(t *testing.T) {
 func TestServerThatDescribesNonsense(t *testing.T) {
 	junk := described()
 	junk.GetFileDescriptorResponse().FileDescriptorProto = [][]byte{[]byte("\xff\xff\xff")}
-	text := func(name string) *string { return &name }
 	endless := 0
 	for name, tc := range map[string]struct {
-		answer func(*reflectionv1.ServerReflectionRequest) *reflectionv1.ServerReflectionResponse
+		answer func(asked) answer
 		want   string
 	}{
-		"junk":    {always(junk), "what the server describes is malformed (cannot parse"},
-		"nothing": {always(described()), "reflection does not describe a.B (it sent files without it): use --proto FILE"},
-		"no name": {always(described(&descriptorpb.FileDescriptorProto{})), "malformed (file path must be populated): use"},
-		"cycle":   {always(described(&descriptorpb.FileDescriptorProto{Name: text("x"), Dependency: []string{"x"}})), "malformed (import cycle"},
-		"no names": {func(*reflectionv1.ServerReflectionRequest) *reflectionv1.ServerReflectionResponse {
-			return refusal("go\naway\x1b[31m")
-		}, "reflection does not describe a.B (NotFound: go away [31m): use --proto FILE"},
-		"without end": {func(*reflectionv1.ServerReflectionRequest) *reflectionv1.ServerReflectionResponse {
+		"junk":     {always(junk), "what the server describes is malformed (cannot parse"},
+		"nothing":  {always(described()), "reflection does not describe a.B (it sent files without it): use --proto FILE"},
+		"no name":  {always(described(&descriptorpb.FileDescriptorProto{})), "malformed (file path must be populated): use"},
+		"cycle":    {always(described(&descriptorpb.FileDescriptorProto{Name: new("x"), Dependency: []string{"x"}})), "malformed (import cycle"},
+		"no names": {always(refusal("go\naway\x1b[31m")), "reflection does not describe a.B (NotFound: go away [31m): use --proto FILE"},
+		"without end": {func(asked) answer {
 			endless++
 			return described(&descriptorpb.FileDescriptorProto{
-				Name: text(strings.Repeat("x", endless)), Dependency: []string{strings.Repeat("x", endless+1)},
+				Name: new(strings.Repeat("x", endless)), Dependency: []string{strings.Repeat("x", endless+1)},
 			})
 		}, "the server describes itself in more than 4000 files or 64 MiB: use"},
-		"too large": {always(described(&descriptorpb.FileDescriptorProto{Name: text(strings.Repeat("x", 65<<20))})),
+		"too large": {always(described(&descriptorpb.FileDescriptorProto{Name: new(strings.Repeat("x", 65<<20))})),
 			"the server describes itself in more than 64 MiB: use"},
-		"listed only": {func(q *reflectionv1.ServerReflectionRequest) *reflectionv1.ServerReflectionResponse {
+		"listed only": {func(q asked) answer {
 			if q.GetFileContainingSymbol() != "" {
 				return refusal("no")
 			}
@@ -240,33 +240,26 @@ func TestServerThatDescribesNonsense(t *testing.T) {
 	}
 }
 
-func always(answer *reflectionv1.ServerReflectionResponse) func(*reflectionv1.ServerReflectionRequest) *reflectionv1.ServerReflectionResponse {
-	return func(*reflectionv1.ServerReflectionRequest) *reflectionv1.ServerReflectionResponse { return answer }
-}
+func always(one answer) func(asked) answer { return func(asked) answer { return one } }
 
 // A server may not have all that its files import, such as options: that matters only
 // to requests that need it. Files of protobuf itself it need not have.
 func TestServerWithMissingImports(t *testing.T) {
-	text := func(name string) *string { return &name }
-	field := func(number int32, typ string) *descriptorpb.FieldDescriptorProto {
-		return &descriptorpb.FieldDescriptorProto{
-			Name: text("f" + string('0'+number)), Number: new(number), TypeName: text(typ),
-			Type: descriptorpb.FieldDescriptorProto_TYPE_MESSAGE.Enum(), Label: descriptorpb.FieldDescriptorProto_LABEL_OPTIONAL.Enum(),
-		}
-	}
-	file := &descriptorpb.FileDescriptorProto{
-		Name: text("a.proto"), Package: text("a"), Syntax: text("proto3"),
-		Dependency: []string{"google/api/annotations.proto", "lost.proto", "google/protobuf/duration.proto"},
-		MessageType: []*descriptorpb.DescriptorProto{
-			{Name: text("Good"), Field: []*descriptorpb.FieldDescriptorProto{field(1, ".a.Good"), field(2, ".google.protobuf.Duration")}},
-			{Name: text("Bad"), Field: []*descriptorpb.FieldDescriptorProto{field(1, ".a.Good"), field(2, ".lost.Type")}},
-		},
-		Service: []*descriptorpb.ServiceDescriptorProto{{Name: text("B"), Method: []*descriptorpb.MethodDescriptorProto{
-			{Name: text("Good"), InputType: text(".a.Good"), OutputType: text(".lost.Type")},
-			{Name: text("Bad"), InputType: text(".a.Bad"), OutputType: text(".a.Good")},
-		}}},
-	}
-	conn := withScript(t, func(q *reflectionv1.ServerReflectionRequest) *reflectionv1.ServerReflectionResponse {
+	file := &descriptorpb.FileDescriptorProto{}
+	testkit.Must(t, prototext.Unmarshal([]byte(`
+		name: "a.proto" package: "a" syntax: "proto3"
+		dependency: ["google/api/annotations.proto", "lost.proto", "google/protobuf/duration.proto"]
+		message_type { name: "Good"
+			field { name: "f1" number: 1 label: LABEL_OPTIONAL type: TYPE_MESSAGE type_name: ".a.Good" }
+			field { name: "f2" number: 2 label: LABEL_OPTIONAL type: TYPE_MESSAGE type_name: ".google.protobuf.Duration" } }
+		message_type { name: "Bad"
+			field { name: "f1" number: 1 label: LABEL_OPTIONAL type: TYPE_MESSAGE type_name: ".a.Good" }
+			field { name: "f2" number: 2 label: LABEL_OPTIONAL type: TYPE_MESSAGE type_name: ".lost.Type" } }
+		service { name: "B"
+			method { name: "Good" input_type: ".a.Good" output_type: ".lost.Type" }
+			method { name: "Bad" input_type: ".a.Bad" output_type: ".a.Good" } }
+	`), file))
+	conn := withScript(t, func(q asked) answer {
 		if q.GetFileContainingSymbol() == "a.B" {
 			return described(file)
 		}
@@ -285,7 +278,7 @@ func TestServerWithMissingImports(t *testing.T) {
 func anyone(t *testing.T) *grpc.ClientConn {
 	t.Helper()
 	known := knownFiles(t)
-	return withScript(t, func(q *reflectionv1.ServerReflectionRequest) *reflectionv1.ServerReflectionResponse {
+	return withScript(t, func(q asked) answer {
 		file, err := known.FindFileByPath(q.GetFileByFilename())
 		if symbol := q.GetFileContainingSymbol(); symbol != "" {
 			var found protoreflect.Descriptor
