@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 const throughGateway = `
@@ -66,17 +68,15 @@ func TestValuesAreSet(t *testing.T) {
 		"iteration": "x.yml: there is no value \"iteration\"; did you mean iterations? There are: iterations, most",
 		"zzz":       "x.yml: there is no value \"zzz\"; there are: iterations, most",
 	} {
-		if _, err := Parse("x.yml", []byte(throughGateway), map[string]string{name: "5"}); err == nil || err.Error() != want {
-			t.Errorf("%v, want %s", err, want)
-		}
+		_, err := Parse("x.yml", []byte(throughGateway), map[string]string{name: "5"})
+		testkit.RefusedBy(t, err, want)
 	}
-	if _, err := Parse("x.yml", []byte(throughGateway), map[string]string{"most": "-1"}); err == nil || err.Error() != "x.yml: most=-1: want a whole number of up to 9 digits" {
-		t.Error(err)
-	}
+	_, err = Parse("x.yml", []byte(throughGateway), map[string]string{"most": "-1"})
+	testkit.RefusedBy(t, err, "x.yml: most=-1: want a whole number of up to 9 digits")
 }
 
 func TestGatewayFaults(t *testing.T) {
-	for _, c := range []struct{ old, other, want string }{
+	for _, c := range []fault{
 		{"rounds: 2", "method: a.B/C", `x.yml:5: method: is for gRPC, and http is given; leave one of them out`},
 		{"gateway: {command: [python3, \"{examples}/front.py\"], env", "gateway: {env", `x.yml:9: arms[1]: arm "one": callers speak HTTP: to whom? give gateway, with a command`},
 		{"http: {path: \"/random?", "htp: {path: \"/random?", `x.yml:4: htp: unknown key; did you mean http?`},
@@ -85,13 +85,8 @@ func TestGatewayFaults(t *testing.T) {
 		{"calls: 5,", "calls: 0,", `x.yml:13: loads[2].calls: "0" is out of range; allowed: 1 to 1000000000`},
 		{"most: 1000", "most: some", `x.yml:3: values[most]: "some" is not a number; allowed: 0 to 999999999`},
 	} {
-		text := strings.Replace(throughGateway, c.old, c.other, 1)
-		if text == throughGateway {
-			t.Fatalf("%q is not in it", c.old)
-		}
-		if _, err := Parse("x.yml", []byte(text), nil); err == nil || strings.Split(err.Error(), "\n")[0] != c.want {
-			t.Errorf("%s:\ngot  %v\nwant %s", c.other, err, c.want)
-		}
+		c.want += "\n" // the whole line
+		c.check(t, throughGateway)
 	}
 	rest := strings.NewReplacer("http: {path", "#", "http", "#").Replace(throughGateway)
 	if _, err := Parse("x.yml", []byte(rest), nil); err == nil || !strings.Contains(err.Error(), "it has a gateway, and calls are gRPC") {

@@ -152,13 +152,10 @@ func raise(p traffic.Profile, e Event) (raised traffic.Profile) {
 
 // cut divides a piece at moments since its beginning, which are in order.
 func cut(piece traffic.Piece, at ...time.Duration) (parts []traffic.Piece) {
-	level := func(t time.Duration) float64 {
-		return piece.From + (piece.To-piece.From)*float64(t)/float64(piece.Length)
-	}
 	var from time.Duration
 	for _, t := range append(at, piece.Length) {
 		if t > from && t <= piece.Length {
-			parts = append(parts, traffic.Piece{Length: t - from, From: level(from), To: level(t)})
+			parts = append(parts, traffic.Piece{Length: t - from, From: piece.At(from), To: piece.At(t)})
 			from = t
 		}
 	}

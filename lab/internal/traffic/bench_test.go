@@ -55,25 +55,3 @@ func BenchmarkCall(b *testing.B) {
 		p.start(a)
 	}
 }
-
-// BenchmarkRecord is the part of it that records.
-func BenchmarkRecord(b *testing.B) {
-	t := newTally(plan(b, Options{Rate: "1000", Duration: time.Minute}))
-	e := &ended{Arrival: Arrival{Counted: true}, ended: time.Millisecond, answer: &Answer{Worker: "one"}}
-	b.ReportAllocs()
-	for b.Loop() {
-		t.end(e)
-	}
-}
-
-// BenchmarkDraw is the part of it that draws.
-func BenchmarkDraw(b *testing.B) {
-	p := plan(b, Options{Rate: "1..1000000", Arrivals: "poisson", Duration: time.Hour})
-	s := newSchedule(p)
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, ok := s.draw(); !ok {
-			s = newSchedule(p)
-		}
-	}
-}

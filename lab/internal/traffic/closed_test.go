@@ -27,16 +27,7 @@ func TestCallersThink(t *testing.T) {
 // In a closed loop a pause of the server hides itself: this is why its results are
 // not ranked. Of 20 callers each waits once.
 func TestClosedLoopLeavesOutThePause(t *testing.T) {
-	began := time.Time{}
-	r := run(t, Options{Callers: 1, Think: time.Millisecond, Duration: 30 * time.Second}, clientFunc(func(ctx context.Context, call Call) Answer {
-		if began.IsZero() {
-			began = call.Due
-		}
-		if at := time.Since(began); at >= 10*time.Second && at < 11*time.Second {
-			after(ctx, 11*time.Second-at)
-		}
-		return after(ctx, time.Millisecond)
-	}))
+	r := run(t, Options{Callers: 1, Think: time.Millisecond, Duration: 30 * time.Second}, paused())
 	if p99 := r.Latency().Quantile(0.99); p99.TooFew || p99.Value > 2*time.Millisecond {
 		t.Errorf("p99 is %v", p99)
 	}
@@ -99,26 +90,10 @@ func TestStagesWarmUp(t *testing.T) {
 
 // The parts of a closed loop have all its callers and no number twice.
 func TestClosedParts(t *testing.T) {
-	o := Options{Callers: 10, Duration: time.Second}
-	seen := map[uint64]bool{}
-	for part := range 3 {
-		synctest.Test(t, func(t *testing.T) {
-			p := plan(t, o)
-			p.Part, p.Parts = part, 3
-			lock := make(chan struct{}, 1)
-			runIn(t.Context(), t, p, clientFunc(func(ctx context.Context, call Call) Answer {
-				lock <- struct{}{}
-				if seen[call.Number] {
-					t.Errorf("call %d twice", call.Number)
-				}
-				seen[call.Number] = true
-				<-lock
-				return after(ctx, 100*time.Millisecond)
-			}))
-		})
-	}
-	if len(seen) != 100 {
-		t.Errorf("%d calls, want 100", len(seen))
+	c := number(takes(100 * time.Millisecond))
+	inParts(t, Options{Callers: 10, Duration: time.Second}, c)
+	if len(c.due) != 100 || c.more > 0 {
+		t.Errorf("%d calls, want 100; %d of a number that there was", len(c.due), c.more)
 	}
 }
 
@@ -136,16 +111,11 @@ func TestClosedDeadline(t *testing.T) {
 // Live tells how it goes, before the load has begun as well.
 func TestLive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := New(plan(t, Options{Rate: "100", Duration: 10 * time.Second, Warmup: 2 * time.Second}), takes(250*time.Millisecond))
-		l.rest = napper{}
-		if live := l.Live(); !live.Warmup || live.Elapsed != 0 || live.Length != 12*time.Second {
+		o := Options{Rate: "100", Duration: 10 * time.Second, Warmup: 2 * time.Second}
+		if live := New(plan(t, o), nil).Live(); !live.Warmup || live.Elapsed != 0 || live.Length != 12*time.Second {
 			t.Errorf("before: %+v", live)
 		}
-		done := make(chan struct{})
-		go func() {
-			defer close(done)
-			l.Run(t.Context())
-		}()
+		l, ended := begun(t, o, takes(250*time.Millisecond))
 		<-time.After(1005 * time.Millisecond) // no call begins or ends at this moment
 		if live := l.Live(); !live.Warmup || live.Answered != 0 || live.UnderWay < 25 || live.PerSecond != 0 {
 			t.Errorf("in the warm-up: %+v", live)
@@ -156,7 +126,7 @@ func TestLive(t *testing.T) {
 			t.Errorf("after 5.5 s: %+v", live)
 		}
 		near(t, "p99 in seconds", live.P99.Seconds(), 0.25, 0.07)
-		<-done
+		ended()
 		if live := l.Live(); live.Answered != 1000 || live.UnderWay != 0 {
 			t.Errorf("behind: %+v", live)
 		}
@@ -167,13 +137,7 @@ func TestLive(t *testing.T) {
 // interval none is answered in the one in which it was due.
 func TestLiveOfLongCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := New(plan(t, Options{Rate: "100", Duration: 10 * time.Second}), takes(3*time.Second))
-		l.rest = napper{}
-		done := make(chan struct{})
-		go func() {
-			defer close(done)
-			l.Run(t.Context())
-		}()
+		l, ended := begun(t, Options{Rate: "100", Duration: 10 * time.Second}, takes(3*time.Second))
 		<-time.After(5505 * time.Millisecond)
 		live := l.Live()
 		near(t, "p50 in seconds", live.P50.Seconds(), 3, 0.07)
@@ -181,7 +145,7 @@ func TestLiveOfLongCalls(t *testing.T) {
 		if live.PerSecond != 100 {
 			t.Errorf("%v answers per second", live.PerSecond)
 		}
-		<-done
+		ended()
 	})
 }
 

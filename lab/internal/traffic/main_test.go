@@ -2,6 +2,8 @@ package traffic
 
 import (
 	"context"
+	"encoding/json"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -65,6 +67,74 @@ func runIn(ctx context.Context, t *testing.T, p Plan, c Client) *Record {
 		t.Error(err)
 	}
 	return r
+}
+
+// inParts runs a load in three parts, one behind the other, and returns what they have
+// recorded together. Records pass a file, as between processes.
+func inParts(t *testing.T, o Options, c Client) (sum *Record) {
+	t.Helper()
+	for part := range 3 {
+		p := plan(t, o)
+		p.Part, p.Parts = part, 3
+		read := &Record{}
+		synctest.Test(t, func(t *testing.T) {
+			testkit.Must(t, json.Unmarshal([]byte(asJSON(t, runIn(t.Context(), t, p, c))), read))
+		})
+		if sum == nil {
+			sum = read
+		} else if err := sum.Merge(read); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return sum
+}
+
+// numbered is a client that keeps when each call was due, by its number.
+type numbered struct {
+	Client
+
+	mu   sync.Mutex
+	due  map[uint64]time.Time
+	more int // calls with a number that there was
+}
+
+func number(c Client) *numbered { return &numbered{Client: c, due: map[uint64]time.Time{}} }
+
+func (n *numbered) Call(ctx context.Context, call Call) Answer {
+	n.mu.Lock()
+	if _, is := n.due[call.Number]; is {
+		n.more++
+	}
+	n.due[call.Number] = call.Due
+	n.mu.Unlock()
+	return n.Client.Call(ctx, call)
+}
+
+// paused is a client that stands still in the eleventh second, and is quick otherwise.
+func paused() Client {
+	var began time.Time
+	return clientFunc(func(ctx context.Context, call Call) Answer {
+		if began.IsZero() {
+			began = call.Due // the first call is due at the start
+		}
+		if at := time.Since(began); at >= 10*time.Second && at < 11*time.Second {
+			after(ctx, 11*time.Second-at)
+		}
+		return after(ctx, time.Millisecond)
+	})
+}
+
+// begun is a load that runs inside a bubble; ended waits for its end.
+func begun(t *testing.T, o Options, c Client) (l *Load, ended func()) {
+	t.Helper()
+	l = New(plan(t, o), c)
+	l.rest = napper{}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		l.Run(t.Context())
+	}()
+	return l, func() { <-done }
 }
 
 // near fails unless got is within a share of want.

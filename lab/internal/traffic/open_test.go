@@ -14,18 +14,7 @@ import (
 // latencies are even over 0 to 1 s, and they are 1/30 of all. The share of all calls
 // above x is (1 s − x)/30 s; it is 1 % at x = 0.70 s, which is p99.
 func TestPausedServerGivesTheP99OfArithmetic(t *testing.T) {
-	var began time.Time
-	paused := clientFunc(func(ctx context.Context, call Call) Answer {
-		if began.IsZero() {
-			began = call.Due // the first call is due at the start
-		}
-		at := time.Since(began)
-		if at >= 10*time.Second && at < 11*time.Second {
-			after(ctx, 11*time.Second-at)
-		}
-		return after(ctx, time.Millisecond)
-	})
-	r := run(t, Options{Rate: "500", Duration: 30 * time.Second}, paused)
+	r := run(t, Options{Rate: "500", Duration: 30 * time.Second}, paused())
 	p99 := r.Latency().Quantile(0.99)
 	near(t, "p99 in seconds", p99.Value.Seconds(), 0.70, 0.05)
 	if p99.TooFew || r.Due != 15_000 || r.Calls.Answered.Count() != 15_000 {
@@ -221,26 +210,19 @@ func TestCutShortWithOpenCalls(t *testing.T) {
 // Two arms with the same seed get the same calls at the same moments, however slow they are.
 func TestTwoArmsGetTheSameArrivals(t *testing.T) {
 	o := Options{Rate: "50..200", Arrivals: "poisson", Duration: 10 * time.Second, Warmup: time.Second, Seed: 4}
-	seen := func(d time.Duration) map[uint64]time.Duration {
-		all := map[uint64]time.Duration{}
-		synctest.Test(t, func(t *testing.T) {
-			began := time.Now()
-			lock := make(chan struct{}, 1)
-			runIn(t.Context(), t, plan(t, o), clientFunc(func(ctx context.Context, call Call) Answer {
-				lock <- struct{}{}
-				all[call.Number] = call.Due.Sub(began)
-				<-lock
-				return after(ctx, time.Duration(rand.ExpFloat64()*float64(d)))
-			}))
-		})
-		return all
+	seen := func(d time.Duration) map[uint64]time.Time { // each bubble begins at the same time
+		c := number(clientFunc(func(ctx context.Context, _ Call) Answer {
+			return after(ctx, time.Duration(rand.ExpFloat64()*float64(d)))
+		}))
+		run(t, o, c)
+		return c.due
 	}
 	fast, slow := seen(time.Millisecond), seen(time.Second)
 	if len(fast) < 1000 || len(fast) != len(slow) {
 		t.Fatalf("%d and %d calls", len(fast), len(slow))
 	}
 	for n, due := range fast {
-		if slow[n] != due {
+		if !slow[n].Equal(due) {
 			t.Fatalf("call %d is due at %v and at %v", n, due, slow[n])
 		}
 	}

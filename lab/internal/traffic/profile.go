@@ -20,7 +20,8 @@ type Piece struct {
 // area is the sum of the level over the piece, in levels times seconds.
 func (p Piece) area() float64 { return p.Length.Seconds() * (p.From + p.To) / 2 }
 
-func (p Piece) at(t time.Duration) float64 {
+// At is the level at a moment since its beginning.
+func (p Piece) At(t time.Duration) float64 {
 	if p.Length <= 0 {
 		return p.To
 	}
@@ -87,7 +88,7 @@ func (p Profile) nextAbove(h float64, t time.Duration) (time.Duration, bool) {
 		end := begin + piece.Length
 		if t < end {
 			now := max(t, begin)
-			if piece.at(now-begin) >= h {
+			if piece.At(now-begin) >= h {
 				return now, true
 			}
 			if piece.To >= h { // it rises

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/cabrank/cabrank/internal/testkit"
@@ -45,21 +44,7 @@ func TestMergeLosesNothing(t *testing.T) {
 	if whole.Open.Count() == 0 || whole.Calls.Codes[14] == 0 || whole.Calls.Codes[2] == 0 || whole.First.Count() == 0 || len(whole.Workers) != 3 {
 		t.Errorf("a run without all kinds of ends: %+v", whole)
 	}
-	var merged *Record
-	for part := range 3 {
-		synctest.Test(t, func(t *testing.T) {
-			p := plan(t, o)
-			p.Part, p.Parts = part, 3
-			r := runIn(t.Context(), t, p, clientFunc(colourful))
-			var read Record // by way of a file, as between processes
-			testkit.Must(t, json.Unmarshal([]byte(asJSON(t, r)), &read))
-			if merged == nil {
-				merged = &read
-			} else if err := merged.Merge(&read); err != nil {
-				t.Fatal(err)
-			}
-		})
-	}
+	merged := inParts(t, o, clientFunc(colourful))
 	merged.MostUnderWay = whole.MostUnderWay // a sum of highest numbers is higher
 	if got, want := asJSON(t, merged), asJSON(t, whole); got != want {
 		t.Errorf("merged:\n%.2000s\nwhole:\n%.2000s", got, want)
@@ -69,17 +54,13 @@ func TestMergeLosesNothing(t *testing.T) {
 func TestRecordAsJSON(t *testing.T) {
 	r := run(t, Options{Rate: "1000", Duration: 60 * time.Second}, clientFunc(colourful))
 	text := asJSON(t, r)
-	for _, want := range []string{
+	testkit.Says(t, text,
 		`{"loop":"open","plan":"open loop, rate 1m0s:1000 constant, seed 0, at most 10000 under way","counted_ns":60000000000,"cut_short":false,"due":60000,"calls":{"answered":"`,
 		`"unsent":{"full":0,"late":0,"ages":"`,
 		`"failures":[{"code":2,"message":"","calls":1200},{"code":14,"message":"refused 57","calls":600},{"code":14,"message":"refused 7","calls":600}]`,
 		`"workers":{"worker-0":`,
 		`"timeline":{"step_ns":1000000000,"intervals":[{"due":1000,"answered":`,
-	} {
-		if !strings.Contains(text, want) {
-			t.Errorf("%s is not in %.3000s", want, text)
-		}
-	}
+	)
 	if shares := r.Timeline.Intervals[30].Workers; len(shares) != 3 || shares["worker-1"] < 300 {
 		t.Errorf("shares of a second: %v", shares)
 	}
@@ -102,10 +83,7 @@ func TestRecordRefused(t *testing.T) {
 		{`"open":"`, `"ajar":"`, "record: calls, ages, open calls, first messages, lag or workers are missing"},
 	} {
 		var r Record
-		err := json.Unmarshal([]byte(strings.Replace(good, tc.old, tc.new, 1)), &r)
-		if err == nil || err.Error() != tc.want {
-			t.Errorf("%s: %v, want %s", tc.new, err, tc.want)
-		}
+		testkit.RefusedBy(t, json.Unmarshal([]byte(strings.Replace(good, tc.old, tc.new, 1)), &r), tc.want)
 	}
 }
 

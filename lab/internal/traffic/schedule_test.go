@@ -8,13 +8,7 @@ import (
 )
 
 // arrivals are all that a plan has.
-func arrivals(p Plan) (all []Arrival) {
-	s := newSchedule(p)
-	for a, ok := s.draw(); ok; a, ok = s.draw() {
-		all = append(all, a)
-	}
-	return all
-}
+func arrivals(p Plan) []Arrival { return slices.Collect(p.Arrivals()) }
 
 // between counts those that are due in a stretch.
 func between(all []Arrival, from, to time.Duration) (n float64) {
@@ -26,14 +20,23 @@ func between(all []Arrival, from, to time.Duration) (n float64) {
 	return n
 }
 
+// A rate that does not divide a second is rounded up to the grid, and keeps its number of calls.
 func TestConstantArrivals(t *testing.T) {
-	all := arrivals(plan(t, Options{Rate: "500", Duration: 30 * time.Second}))
-	if len(all) != 15_000 {
-		t.Fatalf("%d calls, want 15,000", len(all))
-	}
-	for i, a := range all {
-		if a.Due != time.Duration(i)*2*time.Millisecond || a.Number != uint64(i) || !a.Counted {
-			t.Fatalf("call %d: %+v", i, a)
+	for _, tc := range []struct {
+		rate  string
+		calls int
+		gap   float64       // in seconds
+		off   time.Duration // at most
+	}{{"500", 5000, 0.002, 1}, {"7001", 70_010, 1. / 7001, grid}} {
+		all := arrivals(plan(t, Options{Rate: tc.rate, Duration: 10 * time.Second}))
+		if len(all) != tc.calls {
+			t.Fatalf("%d calls, want %d", len(all), tc.calls)
+		}
+		for i, a := range all {
+			exact := time.Duration(float64(i) * tc.gap * float64(time.Second))
+			if a.Due < exact || a.Due-exact > tc.off || a.Due%grid != 0 || a.Number != uint64(i) || !a.Counted {
+				t.Fatalf("call %d: %+v, exactly %v", i, a, exact)
+			}
 		}
 	}
 }
@@ -57,20 +60,6 @@ func TestCallsAtARate(t *testing.T) {
 	}
 	if p, err := (Options{Callers: 2, Calls: 5}).Plan(); err != nil || p.Calls != 5 || p.Duration() != 10*time.Minute {
 		t.Errorf("%+v, %v", p, err)
-	}
-}
-
-// A rate that does not divide a second is rounded up to the grid, and keeps its number of calls.
-func TestArrivalsOnTheGrid(t *testing.T) {
-	all := arrivals(plan(t, Options{Rate: "7001", Duration: 10 * time.Second}))
-	if len(all) != 70_010 {
-		t.Errorf("%d calls, want 70,010", len(all))
-	}
-	for i, a := range all {
-		exact := time.Duration(float64(i) / 7001 * float64(time.Second))
-		if a.Due < exact || a.Due-exact > grid || a.Due%grid != 0 {
-			t.Fatalf("call %d is due at %v, exactly %v", i, a.Due, exact)
-		}
 	}
 }
 

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 func TestParseRate(t *testing.T) {
@@ -71,6 +73,8 @@ func TestOptionsRefused(t *testing.T) {
 		{Options{Rate: "2s:5", Calls: 5}, "--calls 5: want one --rate beside it, such as 500"},
 		{Options{Rate: "0.001", Calls: 87}, "--calls 87 at --rate 0.001: they take more than 24h0m0s"},
 		{Options{Stages: "1s:5", Calls: 5}, "--calls 5: want a number from 1 up, with --rate, or with --callers and without --warmup"},
+		{Options{Callers: 2, Calls: -1, Duration: 1}, "--calls -1: want a number from 1 up, with --rate, or with --callers and without --warmup"},
+		{Options{Callers: 2, Calls: 5, Duration: 1, Warmup: 1}, "--calls 5: want a number from 1 up, with --rate, or with --callers and without --warmup"},
 		{Options{Callers: -5, Duration: 1}, "--callers -5: want 1 to 100000"},
 		{Options{Callers: 5, Duration: 1, Arrivals: "poisson"}, "--arrivals is for --rate: in a closed loop answers decide when calls start"},
 		{Options{Stages: "30s:30", Duration: 1}, "--stages has its own lengths: leave --duration out"},
@@ -79,9 +83,7 @@ func TestOptionsRefused(t *testing.T) {
 		{Options{Stages: "30s:0"}, `--stages "30s:0": nobody would call: give a stage with a length and callers`},
 	} {
 		_, err := tc.o.Plan()
-		if err == nil || err.Error() != tc.want {
-			t.Errorf("%+v:\n%v, want\n%s", tc.o, err, tc.want)
-		}
+		testkit.RefusedBy(t, err, tc.want)
 	}
 }
 
