@@ -38,13 +38,7 @@ func (n *notes) BatchRead() error {
 // other end, greeted; ended gives the error of Serve.
 func serve(t *testing.T, setUp func(*Conn) Handler) (c net.Conn, fr *http2.Framer, ended <-chan error) {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	testkit.Must(t, err)
-	defer l.Close()
-	c, err = net.Dial("tcp", l.Addr().String())
-	testkit.Must(t, err)
-	accepted, err := l.Accept()
-	testkit.Must(t, err)
+	c, accepted := testkit.TCPPair(t)
 	done := make(chan error, 1)
 	conn := NewConn(accepted, false, readBuffer)
 	h := setUp(conn)
@@ -52,9 +46,14 @@ func serve(t *testing.T, setUp func(*Conn) Handler) (c net.Conn, fr *http2.Frame
 		done <- conn.Serve(h)
 		accepted.Close()
 	}()
-	t.Cleanup(func() { c.Close() })
+	return c, greet(t, c), done
+}
+
+// greet begins a connection of HTTP/2 with a server.
+func greet(t *testing.T, c net.Conn) *http2.Framer {
+	t.Helper()
 	c.SetDeadline(time.Now().Add(30 * time.Second))
-	fr = http2.NewFramer(c, c)
+	fr := http2.NewFramer(c, c)
 	fr.AllowIllegalWrites = true
 	io.WriteString(c, http2.ClientPreface)
 	fr.WriteSettings()
@@ -63,7 +62,7 @@ func serve(t *testing.T, setUp func(*Conn) Handler) (c net.Conn, fr *http2.Frame
 			t.Fatalf("got %v, want %v", f, want)
 		}
 	}
-	return c, fr, done
+	return fr
 }
 
 func read(t *testing.T, fr *http2.Framer) http2.Frame {
@@ -111,14 +110,10 @@ func TestServeRefuses(t *testing.T) {
 		"large frame":     {func(fr *http2.Framer) { fr.WriteData(1, false, make([]byte, maxPayload+1)) }, "a frame of 16385 bytes"},
 		"padding":         {func(fr *http2.Framer) { fr.WriteRawFrame(http2.FrameData, http2.FlagDataPadded, 1, []byte{9, 1}) }, "padding of 9"},
 	}
-	for name, c := range cases {
-		t.Run(name, func(t *testing.T) {
-			_, fr, ended := serve(t, func(*Conn) Handler { return &notes{} })
-			c.send(fr)
-			if err := <-ended; err == nil || !strings.Contains(err.Error(), c.says) {
-				t.Errorf("got %v, want %q", err, c.says)
-			}
-		})
+	for _, c := range cases {
+		_, fr, ended := serve(t, func(*Conn) Handler { return &notes{} })
+		c.send(fr)
+		testkit.Refused(t, <-ended, c.says)
 	}
 }
 

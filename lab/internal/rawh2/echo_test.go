@@ -3,7 +3,6 @@ package rawh2
 import (
 	"bytes"
 	"context"
-	"io"
 	"net"
 	"strconv"
 	"testing"
@@ -13,7 +12,6 @@ import (
 	"golang.org/x/net/http2/hpack"
 
 	"github.com/cabrank/cabrank/internal/testkit"
-	"github.com/cabrank/cabrank/internal/testkit/ports"
 )
 
 // A call is answered once its message is whole, however it was cut, with
@@ -53,13 +51,13 @@ func TestBackendAnswers(t *testing.T) {
 // dialEcho starts a worker and returns the client's end, greeted.
 func dialEcho(t *testing.T) *http2.Framer {
 	t.Helper()
-	port, err := ports.Free(2)
-	testkit.Must(t, err)
+	port := testkit.FreePorts(t, 2)
 	addr, last := net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), net.JoinHostPort("127.0.0.1", strconv.Itoa(port+1))
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- Echo(ctx, addr, 2) }()
 	var c net.Conn
+	var err error
 	testkit.Eventually(t, 30*time.Second, "it listens", func() bool {
 		c, err = net.Dial("tcp", last)
 		return err == nil
@@ -71,17 +69,9 @@ func dialEcho(t *testing.T) *http2.Framer {
 			t.Error(err)
 		}
 	})
-	c.SetDeadline(time.Now().Add(30 * time.Second))
-	fr := http2.NewFramer(c, c)
+	fr := greet(t, c)
 	fr.ReadMetaHeaders = hpack.NewDecoder(4096, nil)
 	fr.ReadMetaHeaders.SetAllowedMaxDynamicTableSize(4096)
-	io.WriteString(c, http2.ClientPreface)
-	fr.WriteSettings()
-	for range 3 { // SETTINGS, WINDOW_UPDATE, acknowledgement
-		if _, err := fr.ReadFrame(); err != nil {
-			t.Fatal(err)
-		}
-	}
 	return fr
 }
 
@@ -89,9 +79,7 @@ func checkAnswer(t *testing.T, fr *http2.Framer, stream uint32, want []byte) {
 	t.Helper()
 	var got []byte
 	for heads := 0; heads < 2; {
-		f, err := fr.ReadFrame()
-		testkit.Must(t, err)
-		switch f := f.(type) {
+		switch f := read(t, fr).(type) {
 		case *http2.DataFrame:
 			got = append(got, f.Data()...)
 		case *http2.MetaHeadersFrame:

@@ -26,14 +26,16 @@ func TestTwo(t *testing.T) {
 		"verdict": twoRuns, "no verdict": twoRunsWithoutVerdict, "findings": foundInTwo,
 	} {
 		t.Run(name, func(t *testing.T) {
-			a, errA := result.Read(before)
-			b, errB := result.Read(after)
-			if errA != nil || errB != nil {
-				t.Fatal(errA, errB)
-			}
-			test(t, Two{A: a, B: b, NameA: "before/run.json", NameB: "after/run.json"})
+			test(t, Two{A: read(t, before), B: read(t, after), NameA: "before/run.json", NameB: "after/run.json"})
 		})
 	}
+}
+
+func read(t *testing.T, dir string) *result.Run {
+	t.Helper()
+	r, err := result.Read(dir)
+	testkit.Must(t, err)
+	return r
 }
 
 func twoRuns(t *testing.T, pair Two) {
@@ -52,14 +54,9 @@ func twoRuns(t *testing.T, pair Two) {
 	var terminal bytes.Buffer
 	testkit.Must(t, pair.Document().Print(&terminal))
 	page := string(pair.Document().HTML())
-	for _, want := range []string{"decides", "no difference shown", "B against A", "80/s", " ms → "} {
-		if !strings.Contains(terminal.String(), want) {
-			t.Errorf("no %q in\n%s", want, terminal.String())
-		}
-		if !strings.Contains(page, want) {
-			t.Errorf("no %q in the page", want)
-		}
-	}
+	wants := []string{"decides", "no difference shown", "B against A", "80/s", " ms → "}
+	testkit.Says(t, terminal.String(), wants...)
+	testkit.Says(t, page, wants...)
 	// What did not change is not said to have: the other arm had the same calls.
 	for _, v := range must(pair.verdicts()) {
 		if v.claim.Other == "round-robin" && v.shown() {
@@ -87,11 +84,7 @@ func twoRunsWithoutVerdict(t *testing.T, pair Two) {
 	seeds.B = &other
 	testkit.Must(t, seeds.Check())
 	lines := strings.Join(sentences(seeds.Document()), "\n")
-	for _, want := range []string{"cabrank at 80/s, B against A: p90 ", " (medians), with errors of 1.0 % and 1.0 %.\nNo verdict: the runs have other seeds (7 and 8)"} {
-		if !strings.Contains(lines, want) {
-			t.Errorf("no %q in\n%s", want, lines)
-		}
-	}
+	testkit.Says(t, lines, "cabrank at 80/s, B against A: p90 ", " (medians), with errors of 1.0 % and 1.0 %.\nNo verdict: the runs have other seeds (7 and 8)")
 	if strings.Contains(lines, " lower") || strings.Contains(lines, " higher") {
 		t.Errorf("a verdict in\n%s", lines)
 	}
@@ -130,15 +123,9 @@ func TestTwoRunsRefused(t *testing.T) {
 		"load 10/s is a closed loop in one and an open loop in the other: their latencies cannot be ranked":                    func(r *result.Run) { r.Loads[0].Open = false },
 		"they have no arm and load in common":                                                                                  func(r *result.Run) { r.Blocks = nil },
 	} {
-		a, errA := result.Read(dir)
-		b, errB := result.Read(dir)
-		if errA != nil || errB != nil {
-			t.Fatal(errA, errB)
-		}
+		a, b := read(t, dir), read(t, dir)
 		spoil(b)
-		if err := (Two{A: a, B: b}).Check(); err == nil || err.Error() != want {
-			t.Errorf("%v, want %s", err, want)
-		}
+		testkit.RefusedBy(t, (Two{A: a, B: b}).Check(), want)
 	}
 }
 
@@ -147,9 +134,5 @@ func foundInTwo(t *testing.T, pair Two) {
 	t.Helper()
 	text, err := json.Marshal(pair.Findings())
 	testkit.Must(t, err)
-	for _, want := range []string{`"arm":"cabrank"`, `"primary":true`, `"figure":"p90"`, `"verdict":"higher"`} {
-		if !strings.Contains(string(text), want) {
-			t.Errorf("no %s in %s", want, text)
-		}
-	}
+	testkit.Says(t, string(text), `"arm":"cabrank"`, `"primary":true`, `"figure":"p90"`, `"verdict":"higher"`)
 }

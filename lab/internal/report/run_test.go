@@ -31,89 +31,49 @@ func TestRunSummary(t *testing.T) {
 	if _, err := made.Save(dir, decided()); err != nil {
 		t.Fatal(err)
 	}
-	const envy = "Not measured: envoy: not installed; install it with scripts/install-deps.sh peers."
+	const at, envy = "cabrank against round-robin at 80/s: ", "Not measured: envoy: not installed; install it with scripts/install-deps.sh peers."
+	primary := func(r *result.Run) { r.Claims = r.Claims[:1] }
 	for _, tc := range []struct {
 		name  string
 		spoil func(*result.Run)
 		want  []string // the first words of the lines
 	}{
-		{
-			name: "decided",
-			want: []string{
-				"cabrank against round-robin at 80/s: p90 lower by 4", "cabrank against round-robin at 80/s: p50 lower by 4",
-				"cabrank against round-robin at 80/s: errors higher by ", "cabrank against round-robin at 80/s: CPU per call higher by ", envy,
-			},
-		},
-		{
-			name: "quick",
-			spoil: func(r *result.Run) {
-				r.Quick = true
-				r.Blocks = slices.DeleteFunc(r.Blocks, func(b result.Block) bool { return b.Round > 2 })
-			},
-			want: []string{
-				"cabrank against round-robin at 80/s: p90 46.1 ms and 95.9 ms (medians), with errors of 0.92 % and 0.62 %.",
-				"A quick run gives no verdict: these are figures to look at.",
-				"cabrank against round-robin at 80/s: p50 21.4 ms and 43.7 ms (medians), with errors of 0.92 % and 0.62 %.",
-				"cabrank against round-robin at 80/s: errors 0.92 % and 0.62 % (medians).",
-				"cabrank against round-robin at 80/s: CPU per call 359 µs and 339 µs (medians), with errors of 0.92 % and 0.62 %.", envy,
-			},
-		},
-		{
-			name: "cut short", spoil: func(r *result.Run) { r.Cut, r.Blocks, r.Claims = true, r.Blocks[:45], r.Claims[:1] },
-			want: []string{
-				"cabrank against round-robin at 80/s: p90 43.6 ms and 86.2 ms (medians), with errors of 0.96 % and 0.49 %; no verdict, the run was cut short.",
-				"Cut short after ", envy,
-			},
-		},
-		{
-			name: "marked",
-			spoil: func(r *result.Run) {
-				r.Claims = r.Claims[:1]
-				for i := range 12 {
-					r.Blocks[i].Marks = []string{"noise"}
+		{"decided", func(*result.Run) {}, []string{at + "p90 lower by 4", at + "p50 lower by 4", at + "errors higher by ", at + "CPU per call higher by ", envy}},
+		{"quick", func(r *result.Run) {
+			r.Quick = true
+			r.Blocks = slices.DeleteFunc(r.Blocks, func(b result.Block) bool { return b.Round > 2 })
+		}, []string{
+			at + "p90 46.1 ms and 95.9 ms (medians), with errors of 0.92 % and 0.62 %.", "A quick run gives no verdict: these are figures to look at.",
+			at + "p50 21.4 ms and 43.7 ms (medians), with errors of 0.92 % and 0.62 %.", at + "errors 0.92 % and 0.62 % (medians).",
+			at + "CPU per call 359 µs and 339 µs (medians), with errors of 0.92 % and 0.62 %.", envy,
+		}},
+		{"cut short", func(r *result.Run) { primary(r); r.Cut, r.Blocks = true, r.Blocks[:45] },
+			[]string{at + "p90 43.6 ms and 86.2 ms (medians), with errors of 0.96 % and 0.49 %; no verdict, the run was cut short.", "Cut short after ", envy}},
+		{"marked", func(r *result.Run) {
+			primary(r)
+			for i := range 12 {
+				r.Blocks[i].Marks = []string{"noise"}
+			}
+		}, []string{
+			at + "p90 42.2 ms and 78.6 ms (medians), with errors of 0.96 % and 0.43 %; no verdict, too few pairs (9 of 12 known, needs 10).",
+			"Marked and not judged, for reasons that are listed: 12 of 48 blocks.", envy,
+		}},
+		{"silent", func(r *result.Run) {
+			primary(r)
+			for i := range r.Blocks {
+				if b := &r.Blocks[i]; b.Arm == "cabrank" {
+					b.Silent, b.Figures = true, nil
 				}
-			},
-			want: []string{
-				"cabrank against round-robin at 80/s: p90 42.2 ms and 78.6 ms (medians), with errors of 0.96 % and 0.43 %; no verdict, too few pairs (9 of 12 known, needs 10).",
-				"Marked and not judged, for reasons that are listed: 12 of 48 blocks.", envy,
-			},
-		},
-		{
-			name: "silent",
-			spoil: func(r *result.Run) {
-				r.Claims = r.Claims[:1]
-				for i := range r.Blocks {
-					if b := &r.Blocks[i]; b.Arm == "cabrank" {
-						b.Silent, b.Figures = true, nil
-					}
-				}
-			},
-			want: []string{
-				"cabrank against round-robin at 80/s: p90 higher without bound, with errors of 100 % and 0.49 % (medians no answer and 82.5 ms); cabrank answered no call in 12 of 12 runs.", envy,
-			},
-		},
-		{
-			name:  "closed",
-			spoil: func(r *result.Run) { r.Loads[0].Open, r.Loads[1].Open, r.Claims = false, false, nil },
-			want:  []string{"The scenario claims nothing: these are figures to look at", "Closed loops (callers wait for answers, so a slow arm is asked less often): 70/s, 80/s.", envy},
-		},
-		{
-			name: "no primary claim, many others",
-			spoil: func(r *result.Run) {
-				r.Claims = slices.Repeat(r.Claims[1:3], 4)
-			},
-			want: []string{
-				"cabrank", "cabrank", "cabrank", "cabrank", "cabrank", "cabrank",
-				"Of 7 other comparisons 7 have a verdict, and 7 show a difference.", "The scenario has no claim that decides", envy,
-			},
-		},
+			}
+		}, []string{at + "p90 higher without bound, with errors of 100 % and 0.49 % (medians no answer and 82.5 ms); cabrank answered no call in 12 of 12 runs.", envy}},
+		{"closed", func(r *result.Run) { r.Loads[0].Open, r.Loads[1].Open, r.Claims = false, false, nil },
+			[]string{"The scenario claims nothing: these are figures to look at", "Closed loops (callers wait for answers, so a slow arm is asked less often): 70/s, 80/s.", envy}},
+		{"no primary claim, many others", func(r *result.Run) { r.Claims = slices.Repeat(r.Claims[1:3], 4) }, append(slices.Repeat([]string{"cabrank"}, 6),
+			"Of 7 other comparisons 7 have a verdict, and 7 show a difference.", "The scenario has no claim that decides", envy)},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			whole, err := result.Read(dir)
-			testkit.Must(t, err)
-			if tc.spoil != nil {
-				tc.spoil(whole)
-			}
+			whole := read(t, dir)
+			tc.spoil(whole)
 			got := sentences(Run{Result: whole}.Document())
 			if !slices.EqualFunc(got, tc.want, strings.HasPrefix) {
 				t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(tc.want, "\n"))
@@ -159,11 +119,7 @@ func TestRefusalsAreTold(t *testing.T) {
 				t.Errorf("got %s\nwant %s ... %s", got, tc.first, tc.page)
 			}
 			text := string(r.Document().HTML())
-			for _, want := range []string{tc.page, tc.refuses + ", " + percent(tc.share) + " errors"} {
-				if !strings.Contains(text, want) {
-					t.Errorf("no %q in the page", want)
-				}
-			}
+			testkit.Says(t, text, tc.page, tc.refuses+", "+percent(tc.share)+" errors")
 		})
 	}
 }
@@ -202,7 +158,7 @@ func TestRunPage(t *testing.T) {
 	o.Noisy, o.Pause, o.Rounds = 3, true, 3
 	r := madeUp(t, o)
 	text := string(r.Document().HTML())
-	for _, want := range []string{
+	testkit.Says(t, text,
 		"made-up: Figures that nobody measured", "Does the page show them?",
 		"What was compared", "too few pairs (2 of 3 known, needs 10)",
 		"80/s: one call in 10 takes longer than", "p50 at 80/s: ", "p90 at 80/s: ", "errors at 80/s: ",
@@ -212,11 +168,7 @@ func TestRunPage(t *testing.T) {
 		"others used 0.50 cores meanwhile",
 		"The scenario, to repeat it", "name: made-up",
 		"2 cores (Imaginary CPU", "2026-11-23 04:05:06 UTC", "v1.2.3",
-	} {
-		if !strings.Contains(text, want) {
-			t.Errorf("no %q in the page", want)
-		}
-	}
+	)
 	for _, never := range []string{"NaN", "Inf", "<script", "http://", "https://"} {
 		if strings.Contains(text, never) {
 			t.Errorf("%s is in the page", never)
@@ -239,11 +191,7 @@ func TestChartsOfMarkedBlocks(t *testing.T) {
 		}
 	}
 	text := string(r.Document().HTML())
-	for _, want := range []string{`class="accent hollow"`, `class="accent outline"`, " at 80 (not judged)", "(cabrank *)", "with cabrank *, "} {
-		if !strings.Contains(text, want) {
-			t.Errorf("no %q in the page", want)
-		}
-	}
+	testkit.Says(t, text, `class="accent hollow"`, `class="accent outline"`, " at 80 (not judged)", "(cabrank *)", "with cabrank *, ")
 	p := r.pictures(cellsOf(r.Result), "p50")[0]
 	ours := slices.DeleteFunc(p.Rows[0].Marks, func(m Mark) bool { return m.Pen != accent || m.Kind != "line" })
 	if len(ours) != 1 || strings.Count(ours[0].Path, "M") != 2 || !strings.Contains(p.Words, "cabrank: ") {

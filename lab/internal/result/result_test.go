@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"reflect"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -17,37 +16,14 @@ import (
 	"github.com/cabrank/cabrank/lab/internal/latency"
 	"github.com/cabrank/cabrank/lab/internal/result"
 	"github.com/cabrank/cabrank/lab/internal/traffic"
+	"github.com/cabrank/cabrank/lab/test/made"
 )
 
 // record is an open load of 100 calls a second for some seconds: each takes 10 ms but
 // one in ten, which takes 20 ms. In the seconds that broken names all fail.
 func record(seconds int, broken ...int) *traffic.Record {
-	r := &traffic.Record{
-		Loop: traffic.OpenLoop, Plan: "open loop", Counted: time.Duration(seconds) * time.Second,
-		Calls: latency.NewCalls(), Unsent: traffic.Unsent{Ages: latency.New()}, Open: latency.New(),
-		First: latency.New(), Lag: latency.New(), Workers: traffic.Shares{}, Opened: 3,
-		Warmup:   traffic.Warmup{Calls: 120, Failed: 20},
-		Timeline: traffic.Timeline{Step: time.Second, Intervals: make([]traffic.Interval, seconds)},
-	}
-	for second := range r.Timeline.Intervals {
-		i := &r.Timeline.Intervals[second]
-		i.Due, r.Due = 100, r.Due+100
-		for n := range 100 {
-			if slices.Contains(broken, second) {
-				r.Calls.Fail(14, time.Millisecond)
-				i.Failed++
-				continue
-			}
-			took := 10 * time.Millisecond
-			if n%10 == 9 {
-				took *= 2
-			}
-			r.Calls.Answer(took)
-			r.Workers["a"]++
-			i.Answered++
-			r.Came++
-		}
-	}
+	r := made.Load(100, seconds, 10*time.Millisecond, broken...)
+	r.Opened, r.Warmup = 3, traffic.Warmup{Calls: 120, Failed: 20}
 	return r
 }
 
@@ -68,7 +44,7 @@ func TestMeasure(t *testing.T) {
 	want := map[string]float64{
 		"p50": 0.01, "p90": 0.01, "mean": 0.011, "max": 0.02, "errors": 0.1, "rate": 90, "connections": 3,
 		"cpu_generator": 1.5 / 1900, "cpu_workers": 3.0 / 1900, "cpu_all": 4.5 / 1900,
-		"rss_workers": 50, "spread": 1, "recovery": 2.5,
+		"rss_workers": 50, "spread": 0.8, "recovery": 2.5,
 	}
 	for name, v := range want {
 		if got, known := b.Figures[name]; !known || !near(got, v) {
@@ -80,7 +56,7 @@ func TestMeasure(t *testing.T) {
 			t.Errorf("%s is %v, but cannot be known", name, b.Figures[name])
 		}
 	}
-	if !reflect.DeepEqual(b.Errors, map[string]int64{"Unavailable": 200}) || b.Workers["a"] != 1800 || b.Silent {
+	if !reflect.DeepEqual(b.Errors, map[string]int64{"Unavailable": 200}) || b.Workers["worker-1"] != 1620 || b.Silent {
 		t.Errorf("%+v", b)
 	}
 	if !math.IsNaN(b.Figure("p99")) || b.Figure("p50") != b.Figures["p50"] {
@@ -249,9 +225,7 @@ func TestRefused(t *testing.T) {
 		testkit.Must(t, result.Save(dir, run()))
 		r := run()
 		tc.spoil(r)
-		if err := result.Save(dir, r); err == nil || err.Error() != "run.json is not written: "+tc.want {
-			t.Errorf("%v, want %s", err, tc.want)
-		}
+		testkit.RefusedBy(t, result.Save(dir, r), "run.json is not written: "+tc.want)
 		if _, err := result.Read(dir); err != nil {
 			t.Errorf("the old one is gone: %v", err)
 		}
@@ -270,14 +244,12 @@ func TestReadRefused(t *testing.T) {
 		`{"blocks":"none"}`: " is no result of a run: json: cannot unmarshal",
 	} {
 		testkit.Must(t, os.WriteFile(path, []byte(text), 0o600))
-		if _, err := result.Read(dir); err == nil || !strings.HasPrefix(err.Error(), path+want) {
-			t.Errorf("%v, want %s%s", err, path, want)
-		}
+		_, err := result.Read(dir)
+		testkit.Refused(t, err, path+want)
 	}
 	b := result.Block{Raw: "/etc/passwd"}
-	if _, err := result.ReadRecord(dir, &b); err == nil || !strings.Contains(err.Error(), "beside run.json") {
-		t.Error(err)
-	}
+	_, err := result.ReadRecord(dir, &b)
+	testkit.Refused(t, err, "beside run.json")
 }
 
 // The figures of the lab have names of their own, and a tail is told from a middle.

@@ -173,12 +173,10 @@ func TestJudgeRefuses(t *testing.T) {
 		"p99: the margin is NaN: must be from 0 to 1":      {Name: "p99", Margin: math.NaN()},
 		"p99: the margin is +Inf: must be from 0 to 1":     {Name: "p99", Margin: math.Inf(1)},
 	} {
-		if _, err := stats.Judge(true, f); err == nil || err.Error() != want {
-			t.Errorf("primary: error %v, want %s", err, want)
-		}
-		if _, err := stats.Judge(false, stats.Figure{}, f); err == nil || err.Error() != want {
-			t.Errorf("secondary: error %v, want %s", err, want)
-		}
+		_, err := stats.Judge(true, f)
+		testkit.RefusedBy(t, err, want)
+		_, err = stats.Judge(false, stats.Figure{}, f)
+		testkit.RefusedBy(t, err, want)
 	}
 }
 

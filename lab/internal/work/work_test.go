@@ -3,7 +3,6 @@ package work
 import (
 	"context"
 	"net"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -133,8 +132,7 @@ func TestOptions(t *testing.T) {
 		"0 slots: want 1 or more":   {Addr: "a:1", Full: Queue},
 		"must not be below 0, or a": {Addr: "a:1", Full: Unlimited, SlowTimes: -1},
 	} {
-		if _, err := New(o); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%+v: %v, want %s", o, err, want)
-		}
+		_, err := New(o)
+		testkit.Refused(t, err, want)
 	}
 }
