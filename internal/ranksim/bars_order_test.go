@@ -37,17 +37,10 @@ func TestBarEarlyBinding(t *testing.T) {
 	t.Parallel()
 	bar(t, "early binding", func(r *recorder) {
 		calls := oneCaller(r.seed, r.calls, 0.7, 4, Mixed()).Draw()
-		run := func(b rank.Balance) *Result {
-			o := rankOptions()
-			o.Balance = b
-			return Run(System{Rank: o, Workers: Alike(4, Worker{Slots: 1}), Seed: r.seed}, calls)
-		}
-		late := run(rank.LateBinding)
-		for b, most := range map[rank.Balance]float64{
-			rank.Random: 1, rank.RoundRobin: 0.35, rank.LeastRequest: 1, rank.P2C: 0.65, rank.PeakEWMA: 1,
-		} {
-			r.setting = "mixed, load 0.7, late binding over " + b.String()
-			r.compare(late, run(b), Everyone, 0.99, atMost(most))
+		late := Run(System{Rank: rankOptions(), Workers: Alike(4, Worker{Slots: 1})}, calls)
+		for p, most := range map[Policy]float64{Random: 1, RoundRobin: 0.35, LeastRequest: 1, P2C: 0.65, PeakEWMA: 1} {
+			r.setting = "mixed, load 0.7, late binding over " + string(p)
+			r.compare(late, Early(p, calls, 4, 1, Handlers{}, r.seed), Everyone, 0.99, atMost(most))
 		}
 	})
 }

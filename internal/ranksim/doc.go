@@ -12,8 +12,8 @@
 //     cancels (R5), hedges.
 //  3. A [Loop] is callers that wait for each answer before they make their next
 //     call, and an [Outage] is a time in which a worker does nothing.
-//  4. [FirstCome] and [Preferring] compute ideals of the same calls; neither
-//     knows anything of package rank.
+//  4. [FirstCome] and [Preferring] compute ideals of the same calls, and [Early] what
+//     balancers without a queue do; none knows anything of package rank.
 //  5. [Result] has a record of each call, [Quantile] and [Share] sum it up.
 //
 // It measures how calls are ordered and which endpoints they get. It knows no network,

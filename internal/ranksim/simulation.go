@@ -1,7 +1,6 @@
 package ranksim
 
 import (
-	"math/rand/v2"
 	"slices"
 	"strconv"
 	"time"
@@ -48,13 +47,8 @@ type simulation struct {
 	alive       int           // calls and handlers that have not ended
 }
 
-// systemStream is the number of the random sequence of a system. No workload uses it.
-const systemStream = 1 << 62
-
 func newSimulation(s System, calls []Call) *simulation {
 	sim := &simulation{System: s, r: newResult(calls), drawn: len(calls)}
-	random := rand.New(rand.NewPCG(s.Seed, systemStream))
-	sim.Rank.Random = random.Float64
 	sim.rank = rank.New(sim.Rank)
 	for i, terms := range s.Accounts {
 		sim.accounts = append(sim.accounts, sim.rank.Open("caller-"+strconv.Itoa(i+1), terms))

@@ -9,7 +9,7 @@ import (
 
 // System is what serves the calls: a rank and its workers.
 type System struct {
-	// Rank are the options of the rank. Its random numbers come from Seed.
+	// Rank are the options of the rank.
 	Rank rank.Options
 	// Workers are the endpoints, in the order in which the rank learns of them.
 	Workers []Worker
@@ -26,8 +26,8 @@ type System struct {
 	HedgeAfter time.Duration
 	// Look is shown the rank ten times a second, if it is there.
 	Look func(r *rank.Rank, now time.Duration)
-	// Seed chooses the random numbers of the system itself; those of the calls
-	// are drawn before.
+	// Seed chooses the random numbers of callers in a loop; those of other calls are
+	// drawn before.
 	Seed uint64
 }
 

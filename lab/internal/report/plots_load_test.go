@@ -67,15 +67,16 @@ func overLoad(c report.Chart, quantile, full float64, n, seeds int, service rank
 // default, but for a queue that is never full.
 func policies(e effort) report.Chart {
 	var curves []curve
-	pens := []report.Pen{"gray", "wine", "green", "purple", "ocher", "accent"}
-	for i, balance := range []rank.Balance{rank.Random, rank.RoundRobin, rank.P2C, rank.PeakEWMA, rank.LeastRequest, rank.LateBinding} {
-		system := ranksim.System{Rank: rank.Options{QueueLength: endless, Balance: balance}, Workers: ranksim.Alike(slots, ranksim.Worker{Slots: 1})}
-		curves = append(curves, curve{named(balance.String(), pens[i]), func(calls []ranksim.Call, seed uint64) *ranksim.Result {
-			system.Seed = seed
-			return ranksim.Run(system, calls)
+	pens := []report.Pen{"gray", "wine", "green", "purple", "ocher"}
+	for i, policy := range []ranksim.Policy{ranksim.Random, ranksim.RoundRobin, ranksim.P2C, ranksim.PeakEWMA, ranksim.LeastRequest} {
+		curves = append(curves, curve{named(string(policy), pens[i]), func(calls []ranksim.Call, seed uint64) *ranksim.Result {
+			return ranksim.Early(policy, calls, slots, 1, ranksim.Handlers{}, seed)
 		}})
 	}
-	curves = append(curves, perfect(slots, "perfect queue")) // on top of the line that it meets
+	late := ranksim.System{Rank: rank.Options{QueueLength: endless}, Workers: ranksim.Alike(slots, ranksim.Worker{Slots: 1})}
+	curves = append(curves, curve{named("late_binding", "accent"), func(calls []ranksim.Call, _ uint64) *ranksim.Result {
+		return ranksim.Run(late, calls)
+	}}, perfect(slots, "perfect queue")) // on top of the line that it meets
 	return overLoad(report.Chart{
 		Title: "Late binding is as quick as a perfect queue",
 		Y:     report.Scale{Label: "p99 of the time in the system, ms (log scale)", From: 150, To: 12_000, Log: true, Ticks: []float64{200, 500, 1000, 2000, 5000, 10_000}},

@@ -34,7 +34,7 @@ func CheckSimulated(s *scenario.Scenario) error {
 			if arm.Front.Kind != scenario.FrontSimulated {
 				continue
 			}
-			_, err := balanceOf(arm.Front.Policy)
+			_, err := policyOf(arm.Front.Policy)
 			switch {
 			case err != nil:
 				return fmt.Errorf("arm %q: front.%w", arm.Name, err)
@@ -53,7 +53,7 @@ func CheckSimulated(s *scenario.Scenario) error {
 // virtual is an arm that does not run.
 type virtual struct {
 	service        *service
-	balance        rank.Balance
+	policy         ranksim.Policy // "": Cabrank
 	workers, slots int
 }
 
@@ -78,7 +78,7 @@ func (t *trial) simulate(ctx context.Context, c *cell, plan traffic.Plan, b *res
 
 // virtual returns an arm as it is at a load, when one of its workers has been called.
 func (t *trial) virtual(ctx context.Context, arm *scenario.Arm, load *scenario.Load) (*virtual, error) {
-	balance, err := balanceOf(arm.Front.Policy)
+	policy, err := policyOf(arm.Front.Policy)
 	if err != nil {
 		return nil, err
 	}
@@ -90,7 +90,7 @@ func (t *trial) virtual(ctx context.Context, arm *scenario.Arm, load *scenario.L
 		}
 		t.known[key] = learned
 	}
-	return &virtual{service: t.known[key], balance: balance, workers: workersAt(arm, load), slots: arm.Workers.Slots}, nil
+	return &virtual{service: t.known[key], policy: policy, workers: workersAt(arm, load), slots: arm.Workers.Slots}, nil
 }
 
 const (
@@ -239,40 +239,36 @@ func beside(took *latency.Histogram, work func(number uint64) time.Duration) tim
 // Each knows all calls, as one balancer in front of all workers does.
 const cabrank = "cabrank"
 
-// The queue of `cabrank run` without flags; endless is the length of one that is never full.
+// The queue of `cabrank run` without flags.
 const (
 	queueLength  = 1000
 	queueTimeout = 30 * time.Second
-	endless      = 1 << 30
 )
 
-// balanceOf reads the name of a policy; without any it is Cabrank.
+// policyOf reads the name of a policy; without any it is Cabrank.
 //
 // Errors: one line that lists them.
-func balanceOf(policy string) (rank.Balance, error) {
+func policyOf(name string) (ranksim.Policy, error) {
 	names := []string{cabrank, "least_request", "p2c", "round_robin", "random"}
-	policy = cmp.Or(policy, cabrank)
-	if !slices.Contains(names, policy) {
-		return 0, fmt.Errorf("policy %.40q: want one of %s", policy, strings.Join(names, ", "))
+	switch name = cmp.Or(name, cabrank); {
+	case !slices.Contains(names, name):
+		return "", fmt.Errorf("policy %.40q: want one of %s", name, strings.Join(names, ", "))
+	case name == cabrank:
+		return "", nil
 	}
-	b, _ := rank.ParseBalance(policy) // late binding for Cabrank
-	return b, nil
+	return ranksim.Policy(name), nil
 }
 
-// system is workers behind a policy. Handlers run to their end when their caller has gone,
-// as those of Ruby and of Python's threads do.
-func (s *virtual) system(seed uint64) ranksim.System {
-	system := ranksim.System{Rank: rank.Options{Balance: s.balance}, Seed: seed}
-	worker := ranksim.Worker{Slots: s.slots, RunsOn: true, OnCancel: rank.Hold}
-	if s.balance == rank.LateBinding {
-		system.Rank.QueueLength, system.QueueTimeout = queueLength, queueTimeout
-	} else {
-		system.Rank.QueueLength = endless
-		system.Rank.Admit, system.Rank.Order = rank.BoundedLength, rank.FIFO
-		worker.Queues = true // whatever comes, the worker takes it in
+// records gives the calls to workers behind a policy. Handlers run to their end when their
+// caller has gone, as those of Ruby and of Python's threads do.
+func (s *virtual) records(calls []ranksim.Call, seed uint64) []ranksim.Record {
+	if s.policy != "" {
+		return ranksim.Early(s.policy, calls, s.workers, s.slots, ranksim.Handlers{RunOn: true}, seed).Records
 	}
-	system.Workers = ranksim.Alike(s.workers, worker)
-	return system
+	return ranksim.Run(ranksim.System{
+		Rank: rank.Options{QueueLength: queueLength}, QueueTimeout: queueTimeout,
+		Workers: ranksim.Alike(s.workers, ranksim.Worker{Slots: s.slots, RunsOn: true, OnCancel: rank.Hold}),
+	}, calls).Records
 }
 
 // replay gives the calls of an open loop to the workers, and returns what a run with real
@@ -295,7 +291,7 @@ func (s *virtual) replay(plan traffic.Plan) (*traffic.Record, error) {
 		arrivals, calls = append(arrivals, a), append(calls, c)
 	}
 	replay := traffic.NewReplay(plan)
-	for i, r := range ranksim.Run(s.system(plan.Seed), calls).Records {
+	for i, r := range s.records(calls, plan.Seed) {
 		replay.End(arrivals[i], r.Sojourn+echo, traffic.Answer{Code: uint32(codeOf(r.Ending))})
 	}
 	return replay.Record()

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cabrank/cabrank/internal/rank"
+	"github.com/cabrank/cabrank/internal/ranksim"
 	"github.com/cabrank/cabrank/internal/testkit"
 	"github.com/cabrank/cabrank/lab/internal/latency"
 	"github.com/cabrank/cabrank/lab/internal/traffic"
@@ -35,10 +35,10 @@ func TestReplay(t *testing.T) {
 		t.Errorf("longest %v, %v", slow.Latency().Max(), err)
 	}
 	plan.Timeout, plan.Rate[0].Length = 300*time.Millisecond, 20*time.Second
-	for _, s.balance = range []rank.Balance{rank.LateBinding, rank.LeastRequest, rank.P2C, rank.RoundRobin, rank.Random} {
+	for _, s.policy = range []ranksim.Policy{"", ranksim.LeastRequest, ranksim.P2C, ranksim.RoundRobin, ranksim.Random} {
 		late, err := s.replay(plan)
-		if err != nil || late.FailedShare() < 0.3 || s.balance == rank.LateBinding && late.FailedShare() > 0.5 || late.Calls.Answered.Max() > 301*time.Millisecond {
-			t.Errorf("%s: %.2f failed, longest %v, %v", s.balance, late.FailedShare(), late.Calls.Answered.Max(), err)
+		if err != nil || late.FailedShare() < 0.3 || s.policy == "" && late.FailedShare() > 0.5 || late.Calls.Answered.Max() > 301*time.Millisecond {
+			t.Errorf("%q: %.2f failed, longest %v, %v", s.policy, late.FailedShare(), late.Calls.Answered.Max(), err)
 		}
 	}
 }
@@ -55,16 +55,16 @@ func TestTheory(t *testing.T) {
 		exponential.Record(time.Duration(-math.Log1p(-(float64(i)+0.5)/50_000) * float64(mean)))
 	}
 	s := &virtual{service: &service{took: exponential, top: 1}, workers: 4, slots: 1}
-	for balance, want := range map[rank.Balance]struct{ mean, p99 float64 }{
-		rank.LateBinding: {1.7455, 6.893}, rank.Random: {5, 5 * math.Log(100)},
+	for policy, want := range map[ranksim.Policy]struct{ mean, p99 float64 }{
+		"": {1.7455, 6.893}, ranksim.Random: {5, 5 * math.Log(100)},
 	} {
-		s.balance = balance
+		s.policy = policy
 		r, err := s.replay(plan)
 		testkit.Must(t, err)
 		got, p99 := float64(r.Latency().Mean())/float64(mean), float64(r.Latency().At(0.99))/float64(mean)
-		t.Logf("%s: mean %.3f, theory %.3f; p99 %.2f, theory %.2f", balance, got, want.mean, p99, want.p99)
+		t.Logf("%q: mean %.3f, theory %.3f; p99 %.2f, theory %.2f", policy, got, want.mean, p99, want.p99)
 		if math.Abs(got/want.mean-1) > 0.05 || math.Abs(p99/want.p99-1) > 0.08 {
-			t.Errorf("%s is off", balance)
+			t.Errorf("%q is off", policy)
 		}
 	}
 }

@@ -140,7 +140,7 @@ func rolesOf(all []result.Process) (roles []string) {
 // Cabrank starts workers itself, from the same command.
 func TestCabrankStartsWorkers(t *testing.T) {
 	spec := greeters(t, 2, scenario.FrontCabrank)
-	spec.Front.Starts, spec.Front.Policy = true, "round_robin"
+	spec.Front.Starts, spec.Front.Policy = true, "late_binding"
 	r := start(t, spec)
 	awaitSpread(t, r, scenario.FrontCabrank, "worker-1", "worker-2")
 	do(t, r, scenario.Event{Do: scenario.DoStop, Worker: 2, For: time.Millisecond})
