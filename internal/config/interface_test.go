@@ -37,7 +37,7 @@ func ways() []way {
 		{"stop-timeout", "7s", "workers.stop_timeout", "CABRANK_WORKERS_STOP_TIMEOUT", "7s", "5s"},
 		{"drain-timeout", "7s", "drain_timeout", "CABRANK_DRAIN_TIMEOUT", "7s", "20s"},
 		{"pre-stop-delay", "7s", "pre_stop_delay", "CABRANK_PRE_STOP_DELAY", "7s", "0s"},
-		{"balance", "p2c", "balance", "CABRANK_BALANCE", "p2c", "late_binding"},
+		{"balance", "ring_hash:x-user", "balance", "CABRANK_BALANCE", "ring_hash:x-user", "late_binding"},
 		{"queue", "7", "queue.length", "CABRANK_QUEUE_LENGTH", "7", "1000"},
 		{"queue-timeout", "7s", "queue.timeout", "CABRANK_QUEUE_TIMEOUT", "7s", "30s"},
 		{"probes", "127.0.0.1:7001", "probes", "CABRANK_PROBES", "127.0.0.1:7001", ":5555"},

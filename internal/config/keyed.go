@@ -3,9 +3,9 @@ package config
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
-	"github.com/cabrank/cabrank/internal/rank"
 	"github.com/cabrank/cabrank/internal/relay"
 )
 
@@ -18,7 +18,7 @@ type Keyed[T fmt.Stringer] struct {
 type (
 	// Balance is how a call gets its endpoint. The name is that of a header in lower case, or
 	// ":authority": what a ring hashes.
-	Balance = Keyed[rank.Balance]
+	Balance = Keyed[policy]
 	// CallerKey says by what callers are told apart. The name is that of the metadata key.
 	CallerKey = Keyed[relay.KeySource]
 )
@@ -55,10 +55,27 @@ func keyed[T fmt.Stringer](plain value[T], takes T, lacks, legal string, check f
 	}
 }
 
+// policy says how a call gets its endpoint.
+type policy uint8
+
+const (
+	lateBinding policy = iota // the best that has a free slot
+	ringHash                  // the same one for the same value of a field, while it has a free slot
+)
+
+func (p policy) String() string { return [...]string{"late_binding", "ring_hash"}[p] }
+
 func balance() value[Balance] {
-	plain := []rank.Balance{rank.LateBinding, rank.Random, rank.RoundRobin, rank.LeastRequest, rank.P2C, rank.PeakEWMA}
-	legal := words(plain...).legal + ", ring_hash:NAME of a header or metadata key in lower case, or of " + authorityField
-	return keyed(words(append(plain, rank.RingHash)...), rank.RingHash, "ring_hash needs what it hashes, as in ring_hash:x-user", legal, func(name string) error {
+	legal := "late_binding, ring_hash:NAME of a header or metadata key in lower case, or of " + authorityField
+	plain := words(lateBinding, ringHash)
+	read := plain.read
+	plain.read = func(p *policy, text string) error {
+		if slices.Contains([]string{"random", "round_robin", "least_request", "p2c", "peak_ewma"}, strings.ToLower(text)) {
+			return fmt.Errorf("%q is gone: it let calls wait for one worker while others were idle; leave balance out", text)
+		}
+		return read(p, text)
+	}
+	return keyed(plain, ringHash, "ring_hash needs what it hashes, as in ring_hash:x-user", legal, func(name string) error {
 		if name == authorityField {
 			return nil
 		}

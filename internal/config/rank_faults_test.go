@@ -10,12 +10,13 @@ import (
 // probably meant where that is near.
 func TestRankFaults(t *testing.T) {
 	const (
-		policies = "late_binding, random, round_robin, least_request, p2c, peak_ewma, ring_hash:NAME of a header or metadata key in lower case, or of :authority"
+		policies = "late_binding, ring_hash:NAME of a header or metadata key in lower case, or of :authority"
 		caller   = "peer, authority, none, metadata:NAME"
 	)
 	tests := []struct{ name, file, want string }{
 		{"policy, near one", "balance: late_bindng", `balance: "late_bindng" is unknown; did you mean late_binding? allowed: ` + policies},
 		{"policy, near none", "balance: magic", `balance: "magic" is unknown; allowed: ` + policies},
+		{"policy of before", "queue.length: 5\nbalance: Round_Robin", `2: balance: "Round_Robin" is gone: it let calls wait for one worker while others were idle; leave balance out; allowed: ` + policies},
 		{"slots in words", "slots: many", `workers.slots: "many" is not a number; allowed: 1 to 100000, or two of them as in 2-16, or auto: 1-200`},
 		{"no slots", "slots: 0", "workers.slots: \"0\" is out of range; allowed: 1 to 100000, or two of them as in 2-16, or auto: 1-200"},
 		{"stream slots", "stream_slots: 0", "stream_slots: \"0\" is out of range; allowed: 1 to 100000000, or auto"},

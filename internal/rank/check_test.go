@@ -35,7 +35,7 @@ func (h *havoc) check() {
 			h.Fatalf("calls wait for %s, which is up: %v, open: %v", e.name, e.up(), e.open())
 		}
 	}
-	if len(r.free) > 0 && r.bind == nil && r.wanted(h.now) {
+	if len(r.free) > 0 && !r.byHash && r.wanted(h.now) {
 		h.Fatalf("%d wait while %d endpoints have a free slot", r.Waiting(), len(r.free))
 	}
 	h.checkCounts()

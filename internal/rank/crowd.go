@@ -325,7 +325,7 @@ func (r *Rank) waitsBeside(t *Ticket, q *queue, now time.Duration) bool {
 
 // Wanted reports whether a call waits because no slot is free, and not only because it
 // leaves the free slots to others. It costs O(lanes) under the lock, for each endpoint
-// if a policy binds calls.
+// with ByHash.
 func (r *Rank) Wanted() bool {
 	if r.Waiting() == 0 {
 		return false

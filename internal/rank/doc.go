@@ -9,7 +9,7 @@
 //     Now and then a slow endpoint is tried with a single call; a very slow one is
 //     used only when waiting for another would take longer.
 //  2. Without a free slot the call waits, and the endpoint is chosen when a slot is
-//     free ([LateBinding]). Calls also wait while no endpoint is ready.
+//     free; with ByHash it waits for its own. Calls also wait while no endpoint is ready.
 //  3. Callers share the slot time by [Account]. An account that uses about its share
 //     or less has its calls served in the order of arrival; an account that uses more
 //     comes after.

@@ -76,11 +76,11 @@ type letter struct {
 func (c *havocCall) Granted(l Lease)  { c.mailbox <- letter{call: c, lease: l} }
 func (c *havocCall) Refused(r Reason) { c.mailbox <- letter{call: c, reason: r} }
 
-// newHouse returns a rank with everything on, under a policy.
-func newHouse(random *rand.Rand, b Balance, endpoints int) *house {
+// newHouse returns a rank with everything on.
+func newHouse(random *rand.Rand, byHash bool, endpoints int) *house {
 	h := &house{accounts: []*Account{nil}, methods: []*Method{nil}}
 	h.rank = New(Options{
-		QueueLength: random.IntN(40), StreamSlots: random.IntN(4), Balance: b, Random: random.Float64,
+		QueueLength: random.IntN(40), StreamSlots: random.IntN(4), ByHash: byHash,
 		Lanes: []LaneOptions{{Name: "admin", Priority: 5, Reserve: random.IntN(2)}, {Name: "batch", Priority: -5}},
 	})
 	for range endpoints {

@@ -56,14 +56,14 @@ type Endpoint struct {
 	free      int    // slots that Rank.slotsFree counts
 	pace      pace
 	adapt     *adaptive // nil if the number of slots is fixed
-	latency   latency   // for PeakEWMA
-	queue     *queue    // calls that a policy has bound to it; nil with LateBinding
+	queue     *queue    // calls that wait for it alone; nil without ByHash
 
 	_     [64]byte
 	name  string
+	hash  uint64 // of name
 	index int
 	owner any
-	_     [24]byte
+	_     [16]byte
 }
 
 // Name returns the name given to Add.

@@ -35,8 +35,8 @@ type laneQueue struct {
 
 // find returns the account's flow, or nil if no call of it waits here.
 //
-// Cost: O(queues in which the account waits): the lanes and, if a policy binds
-// calls, the endpoints.
+// Cost: O(queues in which the account waits): the lanes and, with ByHash,
+// the endpoints.
 func (l *laneQueue) find(a *Account) *flow {
 	for _, f := range a.flows {
 		if f.lane == l {

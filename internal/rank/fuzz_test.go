@@ -10,20 +10,26 @@ import (
 	"time"
 )
 
-// plain stands behind the policies: a rank without anything that the model does
-// not know.
-const plain = balances
+// kind is a kind of rank for random operations.
+type kind int
 
-// newHavoc returns the owner of all calls of a rank, under a policy.
-func newHavoc(t *testing.T, b Balance, random *rand.Rand) *havoc {
+const (
+	full   kind = iota // everything on
+	byHash             // and calls wait for their own endpoints
+	plain              // without anything that the model does not know
+	kinds              // how many there are
+)
+
+// newHavoc returns the owner of all calls of a rank.
+func newHavoc(t *testing.T, k kind, random *rand.Rand) *havoc {
 	t.Helper()
-	if b == plain {
+	if k == plain {
 		return new(house).owner(t, random, 30).withModel()
 	}
-	return newHouse(random, b, 4).owner(t, random, 64)
+	return newHouse(random, k == byHash, 4).owner(t, random, 64)
 }
 
-// Random operations under every policy with everything on: accounts with terms,
+// Random operations with everything on: accounts with terms,
 // lanes, methods of all kinds, deadlines, ghosts, refusals, endpoints that come and
 // go. No slot is over-used, nobody is forgotten or told twice, nobody waits who could
 // run, and in the end nothing is left. Without all that, the rank does what the model
@@ -34,14 +40,14 @@ func TestRankAtRandom(t *testing.T) {
 	if testing.Short() {
 		seeds = 2
 	}
-	for b := range plain + 1 {
-		if b == plain {
+	for k := range kinds {
+		if k == plain {
 			seeds *= 4 // the model sees more of each step
 		}
 		for seed := range seeds {
-			t.Run(fmt.Sprint("policy ", int(b), " seed ", seed), func(t *testing.T) {
+			t.Run(fmt.Sprint("kind ", k, " seed ", seed), func(t *testing.T) {
 				t.Parallel()
-				h := newHavoc(t, b, rand.New(rand.NewPCG(seed, uint64(b))))
+				h := newHavoc(t, k, rand.New(rand.NewPCG(seed, uint64(k))))
 				for range steps {
 					h.step()
 					h.check()
@@ -55,15 +61,15 @@ func TestRankAtRandom(t *testing.T) {
 // FuzzRank is TestRankAtRandom with bytes for dice: whatever callers, workers and
 // clocks do, in whatever order.
 func FuzzRank(f *testing.F) {
-	for b := range plain + 1 {
-		f.Add(append([]byte{byte(b)}, bytes.Repeat([]byte{3, 141, 59, 26, 53, 58, 97, 93, 23, 84}, 40)...))
+	for k := range kinds {
+		f.Add(append([]byte{byte(k)}, bytes.Repeat([]byte{3, 141, 59, 26, 53, 58, 97, 93, 23, 84}, 40)...))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		if len(data) == 0 {
 			return
 		}
 		dice := &dice{data: data[1:], after: rand.NewPCG(1, 1)}
-		h := newHavoc(t, Balance(data[0])%(plain+1), rand.New(dice))
+		h := newHavoc(t, kind(data[0])%kinds, rand.New(dice))
 		for steps := 0; len(dice.data) > 0 && steps < 2000; steps++ {
 			h.step()
 			h.check()
@@ -96,7 +102,7 @@ func (d *dice) Uint64() uint64 {
 // calls than slots, and every call ends.
 func TestConcurrentShards(t *testing.T) {
 	random := rand.New(rand.NewPCG(0, 23))
-	house := newHouse(random, LateBinding, 3)
+	house := newHouse(random, false, 3)
 	house.shared = true
 	for _, e := range house.endpoints {
 		house.rank.SetReady(e.Endpoint, true, 0, nil)

@@ -175,7 +175,7 @@ func (r *Rank) withheld(l *lane) (slots int) {
 // countWait counts why a call waits although a slot is free where it may run.
 func (r *Rank) countWait(t *Ticket) {
 	switch l := t.lane; {
-	case t.bound == nil && len(r.free) == 0, t.bound != nil && !t.bound.open():
+	case !r.slotFor(t.flow.lane.queue):
 		// No slot is free.
 	case l.index == len(r.lanes)-1 && !r.streams.room(r.capacity):
 		r.counts.decided[waitedForStreams]++

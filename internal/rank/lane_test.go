@@ -31,9 +31,9 @@ func TestReservedSlots(t *testing.T) {
 // Reserved slots leave one slot to all, however many endpoints are down; and who
 // waited for a reserved slot is served when fewer can be kept.
 func TestReservesLeaveASlot(t *testing.T) {
-	for b := range balances {
+	for _, byHash := range []bool{false, true} {
 		r := New(Options{
-			QueueLength: 10, Balance: b, Random: func() float64 { return 0 },
+			QueueLength: 10, ByHash: byHash,
 			Lanes: []LaneOptions{{Name: "admin", Reserve: 2}, {Name: "vip", Reserve: 1}},
 		})
 		e := make([]*Endpoint, 2)

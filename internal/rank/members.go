@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Add adds an endpoint. It gets calls from SetReady on. Names are for people; the rank
-// does not compare them.
+// Add adds an endpoint. It gets calls from SetReady on. Names are for people, and
+// decide with ByHash which calls it gets.
 func (r *Rank) Add(name string, o EndpointOptions) *Endpoint {
 	if o.Slots < 1 || o.Most != 0 && (o.Least < 1 || o.Slots < o.Least || o.Slots > o.Most) {
 		broken("endpoint without slots, or beyond their bounds")
@@ -17,15 +17,15 @@ func (r *Rank) Add(name string, o EndpointOptions) *Endpoint {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	e := &Endpoint{
-		name: name, index: r.nextIndex, freeAt: -1,
+		name: name, hash: hashOf(name), index: r.nextIndex, freeAt: -1,
 		slots: max(o.Slots, o.Most), onCancel: o.OnCancel, owner: o.Owner,
 	}
 	if o.Most != 0 {
 		e.adapt = &adaptive{least: o.Least, start: o.Slots, most: o.Most}
 	}
 	e.resetSlots(0)
-	if r.bind != nil {
-		e.queue = newQueue(r.lanes, &r.pool)
+	if r.byHash {
+		e.queue = newQueue(e, r.lanes, &r.pool)
 	}
 	r.nextIndex++
 	r.endpoints = append(r.endpoints, e)
@@ -49,7 +49,7 @@ func (r *Rank) SetReady(e *Endpoint, ready bool, now time.Duration, into []Notic
 	if ready {
 		r.ready.Add(1)
 		e.refusals, e.doubts = 0, 0
-		e.pace, e.latency = pace{}, latency{}
+		e.pace = pace{}
 		e.resetSlots(r.slotsToStart(e))
 		r.unpause(e, now)
 	} else {
@@ -66,14 +66,14 @@ func (r *Rank) upChanged(e *Endpoint, now time.Duration, into []Notice) []Notice
 	}
 	r.refresh(e)
 	r.handovers.begin(now) // the time that it was away does not tell how long calls take
-	if r.bind != nil {
-		r.rebind(e, now)
+	if r.byHash {
+		r.rehome(e)
 	}
 	return r.serve(now, into)
 }
 
 // Remove takes an endpoint out for good. Its leases are released later like any
-// others, and their slots are gone. Calls that a policy has bound to it move to other
+// others, and their slots are gone. Calls that wait for it alone move to other
 // endpoints; a Tick serves them. A second Remove changes nothing.
 func (r *Rank) Remove(e *Endpoint, now time.Duration) {
 	r.mu.Lock()
@@ -88,11 +88,11 @@ func (r *Rank) Remove(e *Endpoint, now time.Duration) {
 	r.unpause(e, now)
 	r.up = slices.DeleteFunc(r.up, func(x *Endpoint) bool { return x == e })
 	r.refresh(e)
-	if r.bind != nil {
-		r.rebind(e, now)
+	if r.byHash {
+		r.rehome(e)
 	}
 	if r.waiting.Load() > 0 {
-		r.poke() // a call that was bound to it may have met a free slot elsewhere
+		r.poke() // a call that waited for it may have met a free slot elsewhere
 	}
 	r.endpoints = slices.DeleteFunc(r.endpoints, func(x *Endpoint) bool { return x == e })
 }

@@ -18,7 +18,7 @@ func (r *Rank) SetOutage(outage bool, now time.Duration, into []Notice) []Notice
 // noneExpected reports whether no endpoint is ready or expected to become ready.
 func (r *Rank) noneExpected() bool { return r.outage && r.Ready() == 0 }
 
-// refuseAllWaiting refuses all waiting calls. None of them is bound: no endpoint is up.
+// refuseAllWaiting refuses all waiting calls. All are in the queue for any endpoint: none is up.
 //
 // Cost: O(waiting calls), once for an outage.
 func (r *Rank) refuseAllWaiting(into []Notice) []Notice {

@@ -1,6 +1,7 @@
 package rank
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 )
@@ -8,9 +9,9 @@ import (
 // While nothing is ready and nothing will be soon, calls are refused at once:
 // those that wait, those that come, and those that are put back.
 func TestOutageRefusesAtOnce(t *testing.T) {
-	for _, b := range []Balance{LateBinding, LeastRequest} {
-		t.Run(b.String(), func(t *testing.T) {
-			r := New(Options{QueueLength: 9, Balance: b, Lanes: []LaneOptions{{Name: "admin", Priority: 1}}})
+	for _, byHash := range []bool{false, true} {
+		t.Run(fmt.Sprint("by hash ", byHash), func(t *testing.T) {
+			r := New(Options{QueueLength: 9, ByHash: byHash, Lanes: []LaneOptions{{Name: "admin", Priority: 1}}})
 			e := r.Add("worker-1", EndpointOptions{Slots: 1})
 			r.SetReady(e, true, 0, nil)
 			running, waits, admin, comes := newCaller(0), newCaller(0), newCaller(0), newCaller(2*ms)

@@ -1,17 +1,17 @@
 package rank
 
-// queue is the calls that wait for the same slots: those of all endpoints, or those of
-// one endpoint if a policy binds calls.
+// queue is the calls that wait for the same slots.
 //
 // Concurrency: belongs to the rank's lock.
 type queue struct {
-	lanes   []laneQueue // by lane index
-	waiting int
-	pool    *flowPool // shared by all queues
+	endpoint *Endpoint   // whose slots; nil: any
+	lanes    []laneQueue // by lane index
+	waiting  int
+	pool     *flowPool // shared by all queues
 }
 
-func newQueue(lanes []*lane, s *flowPool) *queue {
-	q := &queue{lanes: make([]laneQueue, len(lanes)), pool: s}
+func newQueue(e *Endpoint, lanes []*lane, s *flowPool) *queue {
+	q := &queue{endpoint: e, lanes: make([]laneQueue, len(lanes)), pool: s}
 	for i, l := range lanes {
 		q.lanes[i] = laneQueue{queue: q, lane: l}
 	}
@@ -20,7 +20,7 @@ func newQueue(lanes []*lane, s *flowPool) *queue {
 
 // queues goes through all queues.
 func (r *Rank) queues(yield func(*queue) bool) {
-	if !yield(r.queue) || r.bind == nil {
+	if !yield(r.queue) || !r.byHash {
 		return
 	}
 	for _, e := range r.endpoints {
@@ -28,6 +28,24 @@ func (r *Rank) queues(yield func(*queue) bool) {
 			return
 		}
 	}
+}
+
+// slotFor reports whether a slot is free for calls of q.
+func (r *Rank) slotFor(q *queue) bool {
+	if q.endpoint != nil {
+		return q.endpoint.open()
+	}
+	return len(r.free) > 0
+}
+
+// first returns some call that waits.
+func (q *queue) first() *Ticket {
+	for i := range q.lanes {
+		if f := q.lanes[i].any(); f != nil {
+			return f.list.first
+		}
+	}
+	return nil
 }
 
 // eachFlow goes through the flows that wait in q.

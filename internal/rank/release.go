@@ -88,9 +88,6 @@ func (r *Rank) learn(l Lease, o Outcome, now time.Duration) (until time.Duration
 	}
 	r.learnPace(e, o, t.method, run, now)
 	r.learnSlots(t, o, run, t.method.expectedRun(), now)
-	if r.bind != nil {
-		e.latency.ran(run, now)
-	}
 	r.settle(t, l.ticket.at, had, now, ghost)
 	return until, ghost
 }

@@ -21,7 +21,7 @@ type Request struct {
 	// OnCancel says what happens to the slot if the call is cancelled while it runs; 0
 	// takes the value of the endpoint.
 	OnCancel OnCancel
-	// Hash is equal for calls that belong together (RingHash).
+	// Hash is equal for calls that belong together (ByHash).
 	Hash uint64
 	// Deadline is the instant from which the call is not worth starting;
 	// 0 means none.
@@ -75,9 +75,8 @@ type Ticket struct {
 	early      bool          // counts as long although it is young, see streams
 	expected   time.Duration // slot time that its account was charged in advance
 
-	bound      *Endpoint // the endpoint for whose slots it waits, if a policy binds calls
-	flow       *flow     // while waiting
-	next, prev *Ticket   // neighbors in a list
+	flow       *flow   // while waiting
+	next, prev *Ticket // neighbors in a list
 }
 
 // state is whether a ticket waits or has a slot.

@@ -23,11 +23,11 @@ func (r *Rank) Retry(t *Ticket, w Waiter, now time.Duration) (Lease, Reply, Reas
 
 // begin starts a call at once, or lets it wait at the tail, or refuses it.
 func (r *Rank) begin(t *Ticket, w Waiter, now time.Duration) (Lease, Reply, Reason) {
-	if e := r.endpointFor(t, now); e != nil {
+	q := r.queueFor(t)
+	if e := r.endpointFor(t, q, now); e != nil {
 		r.counts.decided[startedAtOnce]++
 		return r.lease(t, e, now), Granted, NoReason
 	}
-	q := r.queueFor(t)
 	if reason := r.mayWait(t, q, now); reason != NoReason {
 		return r.refuse(reason)
 	}

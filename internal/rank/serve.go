@@ -22,15 +22,14 @@ func (r *Rank) serve(now time.Duration, into []Notice) []Notice {
 	if now-r.looked >= lookEvery {
 		r.look(now)
 	}
-	if r.bind != nil {
-		return r.serveBound(now, into)
-	}
-	for len(r.free) > 0 && r.queue.waiting > 0 {
-		f := r.next(r.queue, now)
-		if f == nil || r.betterToWait(f.list.first.method, now) {
-			break
+	for q := range r.queues {
+		for q.waiting > 0 && r.slotFor(q) {
+			f := r.next(q, now)
+			if f == nil || q.endpoint == nil && r.betterToWait(f.list.first.method, now) {
+				break
+			}
+			into = r.serveNext(f, now, into)
 		}
-		into = r.serveNext(f, nil, now, into)
 	}
 	return into
 }
@@ -71,9 +70,9 @@ func (r *Rank) sortOut(l *laneQueue, now time.Duration) bool {
 	return false
 }
 
-// serveNext gives a slot of e, or of the best endpoint if e is nil, to the flow's next
-// call, or refuses the call if it is too late for it.
-func (r *Rank) serveNext(f *flow, e *Endpoint, now time.Duration, into []Notice) []Notice {
+// serveNext gives a slot to the flow's next call, or refuses the call if it is too late for
+// it.
+func (r *Rank) serveNext(f *flow, now time.Duration, into []Notice) []Notice {
 	r.assess(f, now)
 	before := f.list.newest
 	t := f.list.next(r.order, now)
@@ -90,6 +89,7 @@ func (r *Rank) serveNext(f *flow, e *Endpoint, now time.Duration, into []Notice)
 	if newest {
 		r.counts.decided[servedNewest]++
 	}
+	e := f.lane.queue.endpoint
 	w := r.dequeue(t)
 	t.waited += max(now-t.joined, 0)
 	r.handovers.note(now)
@@ -135,7 +135,7 @@ func (r *Rank) tooLate(t *Ticket, now time.Duration) Reason {
 		return NoReason
 	}
 	run := time.Duration(t.method.median.Load())
-	if r.bind == nil && !slices.ContainsFunc(r.free, isSure) {
+	if !slices.ContainsFunc(r.free, isSure) {
 		// The call would first wait inside the worker until a ghost ends.
 		run = 2 * time.Duration(t.method.p95.Load())
 	}

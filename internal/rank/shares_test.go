@@ -147,11 +147,12 @@ func TestFewChangeAtOnce(t *testing.T) {
 // An account costs nothing for the queues in which it does not wait any more, be
 // they of endpoints that are gone.
 func TestQueuesAreLeftBehind(t *testing.T) {
-	r, _ := balanced(RoundRobin, 1, 1, 1, 1)
+	r, _ := hashing(1, 1, 1, 1)
 	a := r.Open("a", Terms{})
 	var calls []*caller
-	for range 12 {
+	for i := range uint64(12) {
 		c := with(a, nil, 0)
+		c.Request.Hash = i // the bound on an endpoint's calls spreads them
 		c.lease, _, _ = r.Acquire(&c.Ticket, c, 0)
 		calls = append(calls, c)
 	}

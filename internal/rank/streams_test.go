@@ -42,8 +42,8 @@ func TestLongCallsLeaveASlot(t *testing.T) {
 // R8: every call that waits for stream slots is counted by that name, and none that
 // does not wait.
 func TestWaitsForStreamsAreCounted(t *testing.T) {
-	for _, b := range []Balance{LateBinding, LeastRequest} {
-		r := New(Options{QueueLength: 10, StreamSlots: 1, Balance: b, Lanes: []LaneOptions{{Name: "admin", Reserve: 1}}})
+	for _, byHash := range []bool{false, true} {
+		r := New(Options{QueueLength: 10, StreamSlots: 1, ByHash: byHash, Lanes: []LaneOptions{{Name: "admin", Reserve: 1}}})
 		r.SetReady(r.Add("worker-1", EndpointOptions{Slots: 3}), true, 0, nil)
 		long := r.Method("/chat.Chat/Stream")
 		long.observe(time.Minute, 0)
@@ -56,7 +56,7 @@ func TestWaitsForStreamsAreCounted(t *testing.T) {
 		newCaller(0).acquire(t, r, 0, Granted)
 		newCaller(0).acquire(t, r, 0, Queued)
 		if d := r.Decisions(); d["waited_for_stream_slots"] != 2 || d["waited_for_reserved_slots"] != 1 {
-			t.Errorf("%v: %v", b, d)
+			t.Errorf("by hash %v: %v", byHash, d)
 		}
 	}
 }
@@ -91,8 +91,8 @@ func TestOldCallsAreLong(t *testing.T) {
 // R8: until the first call of a method has ended it gets all slots but one, and
 // calls of other methods the one.
 func TestUntriedMethodsLeaveASlot(t *testing.T) {
-	for b := range balances {
-		r := New(Options{QueueLength: 20, Balance: b, Random: func() float64 { return 0 }})
+	for _, byHash := range []bool{false, true} {
+		r := New(Options{QueueLength: 20, ByHash: byHash})
 		r.SetReady(r.Add("worker-1", EndpointOptions{Slots: 4}), true, 0, nil)
 		watch, get := r.Unnamed(), r.Unnamed()
 		streams := make([]*caller, 8)
@@ -106,12 +106,12 @@ func TestUntriedMethodsLeaveASlot(t *testing.T) {
 			c.release(r, OK, time.Duration(i+1)*ms)
 		}
 		if d := r.Decisions()["waited_for_stream_slots"]; d != 5 {
-			t.Errorf("%v: %d waits counted", b, d)
+			t.Errorf("by hash %v: %d waits counted", byHash, d)
 		}
 		streams[0].release(r, Cancelled, 20*time.Second)
 		tick(r, 22*time.Second)
 		if streams[3].granted != 1 || streams[4].granted != 0 {
-			t.Errorf("%v: the next stream did not begin, or two did", b)
+			t.Errorf("by hash %v: the next stream did not begin, or two did", byHash)
 		}
 		with(nil, get, 0).acquire(t, r, 22*time.Second, Granted)
 	}

@@ -8,8 +8,8 @@ import (
 // R8: calls that wait before anything is up, or while other calls have all slots, leave
 // one, too, when slots come free.
 func TestUntriedCallsThatWaitLeaveASlot(t *testing.T) {
-	for b := range balances {
-		r := New(Options{QueueLength: 20, Balance: b, Random: func() float64 { return 0 }})
+	for _, byHash := range []bool{false, true} {
+		r := New(Options{QueueLength: 20, ByHash: byHash})
 		watch, get := r.Unnamed(), r.Method("/known.Known/Get")
 		waiting := make([]*caller, 6)
 		for i := range waiting {
@@ -25,11 +25,11 @@ func TestUntriedCallsThatWaitLeaveASlot(t *testing.T) {
 		get.observe(ms, 0)
 		deliver(r.SetReady(r.Add("worker-1", EndpointOptions{Slots: 3, OnCancel: Free}), true, 0, nil))
 		if n := granted(); n != 2 {
-			t.Errorf("%v: %d of 3 slots went to a method of which nobody knows, want 2", b, n)
+			t.Errorf("by hash %v: %d of 3 slots went to a method of which nobody knows, want 2", byHash, n)
 		}
 		with(nil, get, 0).acquire(t, r, ms, Granted)
 
-		r = New(Options{QueueLength: 20, Balance: b, Random: func() float64 { return 0 }})
+		r = New(Options{QueueLength: 20, ByHash: byHash})
 		r.SetReady(r.Add("worker-1", EndpointOptions{Slots: 3, OnCancel: Free}), true, 0, nil)
 		running := make([]*caller, 3)
 		for i := range running {
@@ -44,7 +44,7 @@ func TestUntriedCallsThatWaitLeaveASlot(t *testing.T) {
 			c.release(r, OK, ms)
 		}
 		if n := granted(); n != 2 {
-			t.Errorf("%v: %d of 3 slots went to a method of which nobody knows, want 2", b, n)
+			t.Errorf("by hash %v: %d of 3 slots went to a method of which nobody knows, want 2", byHash, n)
 		}
 		with(nil, get, 0).acquire(t, r, 2*ms, Granted)
 	}

@@ -61,7 +61,7 @@ func TestUseOfGhosts(t *testing.T) {
 func TestOldestWait(t *testing.T) {
 	for name, o := range map[string]Options{
 		"one queue": {QueueLength: 10, Lanes: []LaneOptions{{Name: "high", Priority: 1}}},
-		"bound":     {QueueLength: 10, Lanes: []LaneOptions{{Name: "high", Priority: 1}}, Balance: RoundRobin},
+		"by hash":   {QueueLength: 10, Lanes: []LaneOptions{{Name: "high", Priority: 1}}, ByHash: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := New(o)
@@ -73,7 +73,7 @@ func TestOldestWait(t *testing.T) {
 			for i := range 3 {
 				c := newCaller(time.Duration(i+1) * ms)
 				c.Request.Account = r.Open(string(rune('a'+i)), Terms{})
-				c.Request.Lane = uint8(i % 2)
+				c.Request.Lane, c.Request.Hash = uint8(i%2), uint64(i)
 				c.acquire(t, r, time.Duration(i+1)*ms, Queued)
 				if got := r.Use(10 * ms).Oldest; got != 9*ms {
 					t.Errorf("with %d waiting: %v, want 9ms", i+1, got)

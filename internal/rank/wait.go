@@ -53,7 +53,7 @@ func (r *Rank) expectedWait(l *laneQueue, a *Account, now time.Duration) time.Du
 
 // timeFor estimates the time until so many calls of a queue have had slots.
 func (r *Rank) timeFor(calls int) time.Duration {
-	if r.bind != nil { // each endpoint has a queue of its own
+	if r.byHash { // each endpoint has a queue of its own
 		calls *= len(r.up)
 	}
 	return time.Duration(calls) * r.handovers.mean

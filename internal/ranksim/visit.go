@@ -65,7 +65,7 @@ func (s *simulation) arrive(call int) {
 	}
 	v.first.ticket.Request = rank.Request{
 		Method: s.method(c.Method), Account: s.account(c.Caller),
-		Deadline: c.Deadline, Until: v.until, Arrived: s.now,
+		Deadline: c.Deadline, Until: v.until, Arrived: s.now, Hash: c.Key,
 	}
 	lease, reply, reason := s.rank.Acquire(&v.first.ticket, v, s.now)
 	v.decided(lease, reply, reason)

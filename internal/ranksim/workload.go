@@ -63,6 +63,8 @@ type Call struct {
 	Luck float64
 	// Caller is the index of its caller in the workload, Method the caller's.
 	Caller, Method int
+	// Key is the same for calls that belong together; Draw leaves it 0.
+	Key uint64
 }
 
 // gone returns the instant at which the caller stops waiting, or 0.

@@ -209,10 +209,7 @@ func New(o Options) *Relay {
 // rank returns the options of the rank.
 func (o *Options) rank() rank.Options {
 	options := o.Rank
-	options.QueueLength, options.Lanes = o.QueueLength, rankLanes(o.Lanes)
-	if options.Random == nil {
-		options.Random = o.Random
-	}
+	options.QueueLength, options.Lanes, options.ByHash = o.QueueLength, rankLanes(o.Lanes), o.BalanceKey != ""
 	return options
 }
 

@@ -432,8 +432,6 @@ func (w *wire) set(of reflect.Value, words []string) {
 			*f = w.float(value)
 		case *func() float64:
 			*f = func() float64 { return w.float(value) }
-		case *rank.Balance:
-			*f, _ = rank.ParseBalance(value)
 		case *rank.OnCancel:
 			*f = map[string]rank.OnCancel{"free": rank.Free, "hold": rank.Hold, "finish": rank.Finish}[value]
 		case *KeySource:

@@ -81,7 +81,7 @@ func (s *service) relayOptions(cfg *config.Config, log *slog.Logger) relay.Optio
 
 // rankOptions are those of the rank but for the lanes, of which the relay has a part.
 func rankOptions(cfg *config.Config) rank.Options {
-	o := rank.Options{QueueLength: cfg.Queue.Length, StreamSlots: cfg.StreamSlots, Balance: cfg.Balance.By}
+	o := rank.Options{QueueLength: cfg.Queue.Length, StreamSlots: cfg.StreamSlots}
 	if !cfg.Queue.Shed {
 		o.Admit = rank.BoundedLength
 	}
