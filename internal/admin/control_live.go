@@ -7,6 +7,7 @@ import (
 
 	"github.com/cabrank/cabrank/internal/relay"
 	"github.com/cabrank/cabrank/internal/scale"
+	"github.com/cabrank/cabrank/internal/stats"
 )
 
 // Live is the answer to GET /v1/live: what has been counted since the process began. Names and
@@ -90,7 +91,7 @@ func NewLive(stats relay.Stats, began time.Time) Live {
 }
 
 // add adds a histogram; all have the same bounds.
-func (t *LiveTimes) add(h relay.Histogram) {
+func (t *LiveTimes) add(h stats.Histogram) {
 	if t.Counts == nil {
 		t.Bounds, t.Counts = h.Bounds, slices.Clone(h.Counts)
 		return

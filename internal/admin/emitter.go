@@ -7,7 +7,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/cabrank/cabrank/internal/relay"
+	"github.com/cabrank/cabrank/internal/stats"
 )
 
 // emitter sends constant metrics to a scrape. What cannot be a metric becomes
@@ -36,7 +36,7 @@ func (e emitter) counter(desc *prometheus.Desc, value uint64, labels ...string) 
 
 // histogram adds up the counts, which Prometheus wants cumulative. Counts
 // beyond the bounds are the +Inf bucket, which is implied by the total.
-func (e emitter) histogram(desc *prometheus.Desc, h relay.Histogram, labels ...string) {
+func (e emitter) histogram(desc *prometheus.Desc, h stats.Histogram, labels ...string) {
 	buckets := make(map[float64]uint64, len(h.Bounds))
 	var total uint64
 	for i, count := range h.Counts {

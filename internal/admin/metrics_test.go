@@ -17,6 +17,7 @@ import (
 	"github.com/cabrank/cabrank/internal/rank"
 	"github.com/cabrank/cabrank/internal/relay"
 	"github.com/cabrank/cabrank/internal/scrape"
+	"github.com/cabrank/cabrank/internal/stats"
 	"github.com/cabrank/cabrank/internal/testkit"
 	"github.com/cabrank/cabrank/internal/worker"
 )
@@ -56,12 +57,12 @@ func fullSources() Sources {
 	return Sources{
 		Build: Build{Version: "1.2.3", Commit: "abc"},
 		Traffic: traffic{relay.Stats{
-			Methods: []relay.MethodStats{{
+			Methods: []stats.MethodStats{{
 				Method:  "/demo.Jobs/GetJob",
 				Codes:   map[string]uint64{"OK": 5, "UNAVAILABLE": 1},
-				Seconds: relay.Histogram{Bounds: []float64{0.1, 1}, Counts: []uint64{3, 2, 1}, Sum: 4.5},
-				Wait:    relay.Histogram{Bounds: []float64{0.1, 1}, Counts: []uint64{6, 0, 0}, Sum: 0.25},
-				Work:    relay.Histogram{Bounds: []float64{0.1, 1}, Counts: []uint64{4, 1, 0}, Sum: 3.5},
+				Seconds: stats.Histogram{Bounds: []float64{0.1, 1}, Counts: []uint64{3, 2, 1}, Sum: 4.5},
+				Wait:    stats.Histogram{Bounds: []float64{0.1, 1}, Counts: []uint64{6, 0, 0}, Sum: 0.25},
+				Work:    stats.Histogram{Bounds: []float64{0.1, 1}, Counts: []uint64{4, 1, 0}, Sum: 3.5},
 			}},
 			Refusals: map[string]uint64{"queue_full": 2},
 			Retries:  map[string]uint64{"worker_lost": 3}, RetriesDenied: map[string]uint64{"budget": 1},
@@ -183,17 +184,17 @@ func TestEmptySources(t *testing.T) {
 func TestOddSamples(t *testing.T) {
 	sources := fullSources()
 	odd := []string{"", "a,b", "two\nlines", `quote " and \`, "bad \xff\xfe utf-8", "\x00", "bad \xfe utf-8", strings.Repeat("x", 100_000), "dup", "dup"}
-	stats := relay.Stats{Refusals: map[string]uint64{}}
+	all := relay.Stats{Refusals: map[string]uint64{}}
 	for _, name := range odd {
-		stats.Refusals[name] = 1
-		stats.Methods = append(stats.Methods, relay.MethodStats{
+		all.Refusals[name] = 1
+		all.Methods = append(all.Methods, stats.MethodStats{
 			Method:  name,
 			Codes:   map[string]uint64{name: 1},
-			Seconds: relay.Histogram{Bounds: []float64{1, 1, 2}, Counts: []uint64{1}, Sum: 1},
-			Wait:    relay.Histogram{Counts: []uint64{1, 2, 3}},
+			Seconds: stats.Histogram{Bounds: []float64{1, 1, 2}, Counts: []uint64{1}, Sum: 1},
+			Wait:    stats.Histogram{Counts: []uint64{1, 2, 3}},
 		})
 	}
-	sources.Traffic = traffic{stats}
+	sources.Traffic = traffic{all}
 	sources.Workers = func() []worker.Status { return []worker.Status{{Name: "w", State: worker.Vacant}, {Name: "\xff"}} }
 	status, _, body := get(t, startMetrics(t, sources)+"/metrics")
 	if status != 200 {

@@ -13,6 +13,7 @@ import (
 	"github.com/cabrank/cabrank/internal/relay"
 	"github.com/cabrank/cabrank/internal/scrape"
 	"github.com/cabrank/cabrank/internal/socket"
+	"github.com/cabrank/cabrank/internal/stats"
 	"github.com/cabrank/cabrank/internal/worker"
 )
 
@@ -57,7 +58,7 @@ type Config struct {
 	StallTimeout time.Duration      `key:"stall_timeout" default:"60s" range:"1s..24h" zero:"for ever" change:"reload" help:"how long a caller may move no byte of a call that holds a slot while others wait"`                               // R9
 	Fair         Fair               `key:"fair"`
 	Lanes        []relay.Lane       `key:"lanes" kind:"lanes" default:"none" change:"upgrade" help:"classes of calls with a priority and slots of their own"`    // in the order in which they are written
-	Methods      []relay.MethodRule `key:"methods" kind:"rules" default:"none" change:"reload" help:"how calls of a method are bounded, repeated and cancelled"` // whole names first
+	Methods      []stats.MethodRule `key:"methods" kind:"rules" default:"none" change:"reload" help:"how calls of a method are bounded, repeated and cancelled"` // whole names first
 	Explain      bool               `key:"explain" default:"false" change:"reload" help:"whether answers carry cabrank-queue-ms and cabrank-worker in their trailers"`
 
 	Probes    Listener  `key:"probes" kind:"probes" parts:"probes.enabled=On probes.port=Port" flag:"probes" arg:"HOST:PORT|off" default:":5555" change:"upgrade" help:"where /startup, /readiness and /liveness answer"`

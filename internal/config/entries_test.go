@@ -12,6 +12,7 @@ import (
 	"github.com/cabrank/cabrank/internal/grpcwire"
 	"github.com/cabrank/cabrank/internal/rank"
 	"github.com/cabrank/cabrank/internal/relay"
+	"github.com/cabrank/cabrank/internal/stats"
 )
 
 // ruleFile has one of everything that a lane or a method may have.
@@ -50,9 +51,9 @@ func wantRules(t *testing.T, c *Config) {
 	if !reflect.DeepEqual(c.Lanes, lanes) {
 		t.Errorf("lanes are %+v", c.Lanes)
 	}
-	methods := []relay.MethodRule{ // whole names first
-		{Pattern: "/shop.Catalog/All", Idempotent: true, Retries: 1, RetryOn: []grpcwire.Code{grpcwire.Unavailable}, HedgeAfter: relay.HedgeAuto},
-		{Pattern: "/shop.Catalog/Find", Idempotent: true, Retries: 1, RetryOn: []grpcwire.Code{grpcwire.Unavailable}, HedgeAfter: relay.HedgeAuto},
+	methods := []stats.MethodRule{ // whole names first
+		{Pattern: "/shop.Catalog/All", Idempotent: true, Retries: 1, RetryOn: []grpcwire.Code{grpcwire.Unavailable}, HedgeAfter: stats.HedgeAuto},
+		{Pattern: "/shop.Catalog/Find", Idempotent: true, Retries: 1, RetryOn: []grpcwire.Code{grpcwire.Unavailable}, HedgeAfter: stats.HedgeAuto},
 		{Pattern: "/shop.Orders/Get", Idempotent: true, Retries: 2, RetryOn: []grpcwire.Code{grpcwire.Unavailable, grpcwire.Aborted}, HedgeAfter: 150 * time.Millisecond},
 		{Pattern: "/shop.Orders/Put"},
 		{Pattern: "/shop.Orders/*", OnCancel: rank.Free},

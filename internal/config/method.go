@@ -9,7 +9,7 @@ import (
 
 	"github.com/cabrank/cabrank/internal/grpcwire"
 	"github.com/cabrank/cabrank/internal/rank"
-	"github.com/cabrank/cabrank/internal/relay"
+	"github.com/cabrank/cabrank/internal/stats"
 	"github.com/cabrank/cabrank/internal/strictyaml"
 )
 
@@ -40,7 +40,7 @@ func isWild(pattern string) bool { return strings.HasSuffix(pattern, "/*") }
 // methodRules are what the parts of a rule of a method have to do with each other. Hedges are
 // refused whose slower attempt would run to its end: each would take two slots for the time
 // of one.
-func (c *Config) methodRules(r relay.MethodRule, refuse refuse) {
+func (c *Config) methodRules(r stats.MethodRule, refuse refuse) {
 	path, idempotent := entryPath("methods", r.Pattern), " for a method that is not marked idempotent"
 	hedge := plain{`word:"auto=-1ns"`}.show(&r.HedgeAfter)
 	policy, key := r.OnCancel, path+".on_cancel"

@@ -20,6 +20,7 @@ import (
 	"github.com/cabrank/cabrank/internal/broker"
 	"github.com/cabrank/cabrank/internal/methods"
 	"github.com/cabrank/cabrank/internal/relay"
+	"github.com/cabrank/cabrank/internal/stats"
 	"github.com/cabrank/cabrank/internal/testkit"
 )
 
@@ -120,7 +121,7 @@ func TestCallsEnd(t *testing.T) {
 // is told, and so is the caller.
 func TestTimeoutOfAMethod(t *testing.T) {
 	h := newHouse(t, nil, func(o *relay.Options) {
-		o.Methods = []relay.MethodRule{{Pattern: ioPath, Timeout: 100 * time.Millisecond}}
+		o.Methods = []stats.MethodRule{{Pattern: ioPath, Timeout: 100 * time.Millisecond}}
 	})
 	got := h.call(t.Context(), ioPath, `{"millis":1}`, soon).result(t)
 	if !strings.Contains(got.result, "deadline exceeded") && !strings.Contains(fmt.Sprint(got.err), "deadline exceeded") {

@@ -34,7 +34,7 @@ type Access struct {
 func (c *call) appendPath(to []byte) []byte {
 	switch {
 	case c.method != nil:
-		return append(to, c.method.name[:min(len(c.method.name), mostPath)]...)
+		return append(to, c.method.Name[:min(len(c.method.Name), mostPath)]...)
 	case c.head != nil:
 		return append(to, c.head.path[:min(len(c.head.path), mostPath)]...)
 	}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/cabrank/cabrank/internal/h2"
 	"github.com/cabrank/cabrank/internal/health"
+	"github.com/cabrank/cabrank/internal/stats"
 )
 
 const (
@@ -76,7 +77,7 @@ func (u *upstream) addPending(s *snapshot) {
 		if !s.quiet {
 			continue
 		}
-		switch usual := uc.askedOf.usualRun(); {
+		switch usual := uc.askedOf.UsualRun(); {
 		case usual == 0:
 			uc.asked = 0 // the next call may be of a known method
 		case uc.asked > s.heard && (s.asked == 0 || uc.asked < s.asked):
@@ -115,9 +116,9 @@ func (s *snapshot) addCall(a *attempt) {
 }
 
 // addOwed adds a call whose answer is pending since began.
-func (s *snapshot) addOwed(r *Relay, began time.Duration, m *method) {
+func (s *snapshot) addOwed(r *Relay, began time.Duration, m *stats.Method) {
 	s.Latest = health.Later(s.Latest, r.at(began))
-	s.Longest = max(s.Longest, r.runsOf(m).Longest(began))
+	s.Longest = max(s.Longest, r.methods.OrOther(m).Runs.Longest(began))
 }
 
 // at turns an instant into a time, 0 into the zero time.

@@ -167,7 +167,7 @@ func (c *call) answerEnded(b *h2.Block, now time.Duration) {
 		return
 	}
 	if c.noThread {
-		c.st.stats.refusalsPassed++
+		c.st.tally.events[eventPassedOn]++
 		c.st.logNoThread(c.st.upstreamOf(c.lease.Endpoint()).endpoint)
 	}
 	c.stopHolding()
@@ -361,7 +361,7 @@ func (c *call) refusedStream(now time.Duration) {
 		c.fail(endedNoSlot, now)
 		return
 	}
-	c.st.stats.refusedByWorker++
+	c.st.tally.events[eventRefused]++
 	c.requeue(rank.RefusedByWorker, now)
 }
 

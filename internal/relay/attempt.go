@@ -62,7 +62,7 @@ func (a *attempt) bindTo(c *call) {
 // not ended.
 func (a *attempt) Expired(_ *shard.Timer, now time.Duration) {
 	if a.detached {
-		a.call.st.stats.unheardCut++
+		a.call.st.tally.events[eventUnheardCut]++
 		a.endDetached(rank.Cancelled, now)
 		return
 	}
@@ -222,7 +222,7 @@ func (a *attempt) failedInTwo() {
 // twice, and the worker is one of Cabrank's own, which may fail in two blocks (R2).
 func (a *attempt) mayMove() bool {
 	c := a.call
-	return c.grpc && c.idempotent() && c.replayable() && a.lease.Valid() &&
+	return c.grpc && c.head.rule != nil && c.head.rule.Idempotent && c.replayable() && a.lease.Valid() &&
 		c.st.upstreamOf(a.lease.Endpoint()).endpoint.local
 }
 

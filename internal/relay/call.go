@@ -7,6 +7,7 @@ import (
 	"github.com/cabrank/cabrank/internal/h2"
 	"github.com/cabrank/cabrank/internal/rank"
 	"github.com/cabrank/cabrank/internal/shard"
+	"github.com/cabrank/cabrank/internal/stats"
 )
 
 // callState is the step that a call has reached.
@@ -41,9 +42,9 @@ type callFields struct {
 	caller   *callerConn
 	callerID *callerID
 	head     *requestHead
-	method   *method     // nil until a worker has answered the method
-	health   *question   // its health question; nil: not a health call
-	check    *tokenCheck // the check of its token that it waits for, or that failed
+	method   *stats.Method // nil until a worker has answered the method
+	health   *question     // its health question; nil: not a health call
+	check    *tokenCheck   // the check of its token that it waits for, or that failed
 
 	// A grant on its way from another goroutine; see Granted.
 	grant   rank.Lease
@@ -267,7 +268,7 @@ func (c *call) Run(now time.Duration) {
 func (c *call) run(lease rank.Lease, now time.Duration) {
 	for moved := false; !c.runAt(lease, now); moved = true {
 		if !moved {
-			c.st.stats.moved++
+			c.st.tally.events[eventMoved]++
 		}
 		next, granted := c.move(rank.NotSent, now)
 		if !granted {
@@ -286,8 +287,8 @@ func (c *call) runAt(lease rank.Lease, now time.Duration) bool {
 	c.noteTaken()
 	c.waited = lease.Waited()
 	c.applyCallTimeout(now)
-	if p := c.head.policy; p != nil {
-		c.planHedge(p, now)
+	if rule := c.head.rule; rule != nil {
+		c.planHedge(rule, now)
 	}
 	c.setClock(now)
 	c.st.stalls.wind(now)
@@ -326,7 +327,7 @@ func (c *call) open(conn *h2.Conn, now time.Duration) {
 // nothing from it. Otherwise a worker whose connections end would seem to have no
 // threads.
 func (c *call) requeue(outcome rank.Outcome, now time.Duration) {
-	c.st.stats.moved++
+	c.st.tally.events[eventMoved]++
 	if lease, granted := c.move(outcome, now); granted {
 		c.run(lease, now)
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/cabrank/cabrank/internal/door"
 	"github.com/cabrank/cabrank/internal/h2"
 	"github.com/cabrank/cabrank/internal/shard"
+	"github.com/cabrank/cabrank/internal/stats"
 )
 
 // finalGoAway is how long the first GOAWAY may go unanswered (R17).
@@ -36,15 +37,15 @@ type callerConn struct {
 	idle         idleEntry        // used while it has no call
 	answeredHere int              // its health calls, which Cabrank answers
 
-	ahead     int          // credit given ahead for its answers, see call.absorb
-	timer     shard.Timer  // end of the handshake; next look at its lifetime; end of the wait after GOAWAY
-	recent    *method      // of its last call: most callers use few methods
-	head      *requestHead // of its last call, if the next may have the same
-	key       *key         // of its last call; nil: none yet, or callers are not told apart
-	pass      *cachedPass  // of the call that begins; nil: no checked token, or none is needed
-	leaving   bool         // it has to end
-	leaveSaid bool         // the first GOAWAY is out
-	finalled  bool         // the final GOAWAY is out
+	ahead     int           // credit given ahead for its answers, see call.absorb
+	timer     shard.Timer   // end of the handshake; next look at its lifetime; end of the wait after GOAWAY
+	recent    *stats.Method // of its last call: most callers use few methods
+	head      *requestHead  // of its last call, if the next may have the same
+	key       *key          // of its last call; nil: none yet, or callers are not told apart
+	pass      *cachedPass   // of the call that begins; nil: no checked token, or none is needed
+	leaving   bool          // it has to end
+	leaveSaid bool          // the first GOAWAY is out
+	finalled  bool          // the final GOAWAY is out
 }
 
 // callerSide gets the frames of callers' connections (h2.Handler).

@@ -6,6 +6,7 @@ import (
 	"github.com/cabrank/cabrank/internal/door"
 	"github.com/cabrank/cabrank/internal/grpcwire"
 	"github.com/cabrank/cabrank/internal/h2"
+	"github.com/cabrank/cabrank/internal/stats"
 )
 
 // Caller describes who makes calls. Code of this process fills it in; callers cannot send it
@@ -41,12 +42,12 @@ const (
 // Concurrency: immutable, but for calls.
 type callerID struct {
 	Caller
-	xff      []byte    // "x-forwarded-for: address", encoded; empty without an address
-	fields   []byte    // fields that identify it to workers, encoded
-	listSize int       // size of fields in a header list (RFC 9113 6.5.2)
-	key      []byte    // the name of its key with ByPeer
-	text     []byte    // that key in the words of the configuration
-	outcomes *outcomes // of its door, in statsTable.doors
+	xff      []byte          // "x-forwarded-for: address", encoded; empty without an address
+	fields   []byte          // fields that identify it to workers, encoded
+	listSize int             // size of fields in a header list (RFC 9113 6.5.2)
+	key      []byte          // the name of its key with ByPeer
+	text     []byte          // that key in the words of the configuration
+	outcomes *stats.Outcomes // of its door
 }
 
 // newCallerID returns the callerID of a caller. Called under the lock.
@@ -54,7 +55,7 @@ func (st *shardState) newCallerID(c Caller) callerID {
 	if c.Identity == "" && c.Certificate != "" {
 		c.Identity = byCertificate + c.Certificate
 	}
-	id := callerID{Caller: c, outcomes: st.stats.door(c.Door)}
+	id := callerID{Caller: c, outcomes: st.door(c.Door)}
 	if c.Certificate != "" {
 		id.addField(door.ClientField, []byte(c.Certificate))
 	}

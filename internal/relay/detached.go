@@ -19,8 +19,8 @@ const maxDetached = 30 * time.Second
 // onCancel returns what happens to the call's slot if it is cancelled: by the method's rule,
 // or by Options.OnCancel.
 func (c *call) onCancel() rank.OnCancel {
-	if p := c.head.policy; p != nil && p.onCancel != 0 {
-		return p.onCancel
+	if rule := c.head.rule; rule != nil && rule.OnCancel != 0 {
+		return rule.OnCancel
 	}
 	return c.st.relay.settings().OnCancel
 }
@@ -127,7 +127,7 @@ func (a *attempt) detachedLost(sent bool, now time.Duration) {
 func (a *attempt) endDetached(outcome rank.Outcome, now time.Duration) {
 	c := a.call
 	if outcome == rank.OK || outcome == rank.Faulty {
-		c.st.stats.finishedUnheard++
+		c.st.tally.events[eventFinished]++
 	}
 	c.reattach()
 	c.leaveStream()

@@ -51,7 +51,7 @@ func (r *Relay) Drain(timeout time.Duration, hurry <-chan struct{}) (cut int) {
 
 // endedBy returns how many calls Cabrank has ended for a reason.
 func (r *Relay) endedBy(why ending) (n int) {
-	r.each(func(st *shardState) { n += int(st.stats.refused[why]) })
+	r.each(func(st *shardState) { n += int(st.tally.refused[why]) })
 	return n
 }
 

@@ -86,6 +86,9 @@ func answerOf(r ending) answer {
 	}[r]
 }
 
+// String returns the reason label.
+func (r ending) String() string { return answerOf(r).token }
+
 // answers holds the encoded answers of all endings.
 type answers [endings]readyAnswer
 
@@ -177,7 +180,7 @@ func (c *call) fail(why ending, now time.Duration) {
 	}
 	if !c.failed { // an answer that is still being delivered can fail once more
 		c.failed, c.failedAs = true, why
-		c.st.stats.refused[why]++
+		c.st.tally.refused[why]++
 	}
 	c.noteRefused(&a.answer)
 	if conn := c.down.Conn(); conn != nil && c.writeAnswer(conn, why, now) {

@@ -205,7 +205,7 @@ func (x *Exchange) fail(why ending, _ time.Duration) {
 	if x.failed || conn == nil {
 		return
 	}
-	x.st.stats.refused[why]++
+	x.st.tally.refused[why]++
 	x.leave()
 	if x.answered {
 		x.close(h2.InternalError)

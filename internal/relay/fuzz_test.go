@@ -11,6 +11,7 @@ import (
 
 	"github.com/cabrank/cabrank/internal/grpcwire"
 	"github.com/cabrank/cabrank/internal/rank"
+	"github.com/cabrank/cabrank/internal/stats"
 )
 
 // script is the input of a fuzz target, read from the front; at its end it
@@ -235,8 +236,8 @@ const mayRunTwice = 32
 const cutMad = 254
 
 // anyFailure is a rule by which calls are soon hedged, and tried again.
-func anyFailure() MethodRule {
-	return MethodRule{
+func anyFailure() stats.MethodRule {
+	return stats.MethodRule{
 		Pattern: hello, Idempotent: true, Retries: 2, HedgeAfter: 5 * time.Millisecond,
 		RetryOn: []grpcwire.Code{grpcwire.Unavailable, grpcwire.Internal, grpcwire.ResourceExhausted},
 	}
@@ -263,7 +264,7 @@ func fuzzPeers(t *testing.T, s script) {
 	flags := s.byte()
 	w := newWorld(t, func(o *Options) {
 		if flags&mayRunTwice != 0 {
-			o.Methods, o.RetryBudget = []MethodRule{anyFailure()}, RetryBudget{PerSecond: 1000}
+			o.Methods, o.RetryBudget = []stats.MethodRule{anyFailure()}, stats.RetryBudget{PerSecond: 1000}
 		}
 		cancelled(o, flags)
 	})

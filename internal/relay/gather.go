@@ -1,7 +1,6 @@
 package relay
 
 import (
-	"sync/atomic"
 	"time"
 
 	"github.com/cabrank/cabrank/internal/grpcwire"
@@ -18,9 +17,6 @@ const (
 	// gatherLonger is the same for methods whose workers never spoke first. It bounds the
 	// cost of a wrong guess.
 	gatherLonger = time.Second
-	// enoughAnswers is how many answers prove that: each came after its request, none
-	// before.
-	enoughAnswers = 20
 )
 
 // gather makes a call wait for the beginning of its request.
@@ -83,26 +79,13 @@ func (c *call) patienceEnds(now time.Duration) {
 		if c.patience = 0; limit > 0 {
 			c.patience = now + limit
 		}
-	case now < c.started+gatherLonger && c.method.callerFirst():
+	case now < c.started+gatherLonger && c.method.CallerFirst():
 		c.patience = c.started + gatherLonger
 	default:
 		c.enter(now)
 		return
 	}
 	c.setClock(now)
-}
-
-// order records who speaks first in calls of one method.
-//
-// Concurrency: all shards share it. Once it has enough answers it is only read.
-type order struct {
-	worker atomic.Bool  // a worker has begun an answer before the request
-	caller atomic.Int32 // answers that came after the request had begun, at most enoughAnswers
-}
-
-// callerFirst reports whether workers of the method always answer after a message.
-func (m *method) callerFirst() bool {
-	return m != nil && !m.order.worker.Load() && m.order.caller.Load() >= enoughAnswers
 }
 
 // silent reports whether only HEADERS of the request have come.
@@ -116,17 +99,6 @@ func (c *call) noteOrder() {
 	}
 	c.workerFirst = true
 	if c.method != nil { // other calls shall know before this one has ended
-		c.method.order.worker.Store(true)
-	}
-}
-
-// learnOrder adds a finished call to the order of its method.
-func (c *call) learnOrder() {
-	switch m := c.method; {
-	case m == nil:
-	case c.workerFirst:
-		m.order.worker.Store(true)
-	case c.gotData && m.order.caller.Load() < enoughAnswers:
-		m.order.caller.Add(1)
+		c.method.WorkerSpokeFirst()
 	}
 }

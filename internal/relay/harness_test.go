@@ -16,6 +16,7 @@ import (
 	"github.com/cabrank/cabrank/internal/door"
 	"github.com/cabrank/cabrank/internal/h2"
 	"github.com/cabrank/cabrank/internal/rank"
+	"github.com/cabrank/cabrank/internal/stats"
 	"github.com/cabrank/cabrank/internal/testkit"
 )
 
@@ -301,10 +302,10 @@ func withQueue(length int, timeout time.Duration) func(*Options) {
 }
 
 // withRule gives the test's method a rule, and a budget that is never empty.
-func withRule(rule MethodRule) func(*Options) {
+func withRule(rule stats.MethodRule) func(*Options) {
 	rule.Pattern = hello
 	return func(o *Options) {
-		o.Methods = []MethodRule{rule}
-		o.RetryBudget = RetryBudget{PerSecond: 1000}
+		o.Methods = []stats.MethodRule{rule}
+		o.RetryBudget = stats.RetryBudget{PerSecond: 1000}
 	}
 }

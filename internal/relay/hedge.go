@@ -5,6 +5,7 @@ import (
 
 	"github.com/cabrank/cabrank/internal/h2"
 	"github.com/cabrank/cabrank/internal/rank"
+	"github.com/cabrank/cabrank/internal/stats"
 )
 
 // A hedge is a second attempt of a call beside the first. It is made when the first has no
@@ -42,14 +43,14 @@ func (r hedgeResult) String() string {
 const hedgeLate = 2
 
 // planHedge sets when a call that starts now gets a hedge.
-func (c *call) planHedge(p *policy, now time.Duration) {
+func (c *call) planHedge(rule *stats.MethodRule, now time.Duration) {
 	c.hedgeAt = 0
 	if c.hedge != nil {
 		return
 	}
-	after := p.hedgeAfter
-	if p.hedgeAuto && c.method != nil {
-		if e := c.rankMethod().Estimate(); e.Samples >= hedgeSamples {
+	after := rule.HedgeAfter
+	if after == stats.HedgeAuto && c.method != nil {
+		if e := c.method.InRank.Estimate(); e.Samples >= hedgeSamples {
 			after = hedgeLate * e.P95
 		}
 	}
@@ -77,8 +78,8 @@ func (c *call) startHedge(now time.Duration) {
 		return
 	}
 	st := c.st
-	if !st.mayTry(now) {
-		st.stats.hedges[hedgeNoBudget]++
+	if !st.retryBudget.Allows(now) {
+		st.tally.hedges[hedgeNoBudget]++
 		return
 	}
 	h := st.newAttempt(c)
@@ -86,20 +87,20 @@ func (c *call) startHedge(now time.Duration) {
 	h.ticket.Request.Avoid = c.lease.Endpoint()
 	lease, free := st.relay.rank.AcquireFree(&h.ticket, now)
 	if !free {
-		st.stats.hedges[hedgeNoSlot]++
+		st.tally.hedges[hedgeNoSlot]++
 		st.recycleAttempt(h)
 		return
 	}
 	h.previous = c.previous + 1
 	conn := st.upstreamOf(lease.Endpoint()).conn(now)
 	if conn == nil || !h.fits(conn) { // R15: the endpoint pauses; or the header list is too large
-		st.stats.hedges[hedgeNoSlot]++
+		st.tally.hedges[hedgeNoSlot]++
 		st.release(lease, rank.NotSent, now)
 		st.recycleAttempt(h)
 		return
 	}
-	st.relay.retryBudget.spend(now)
-	st.stats.hedges[hedgeSent]++
+	st.retryBudget.Spend(now)
+	st.tally.hedges[hedgeSent]++
 	c.hedge, c.hedging = h, true
 	h.hasSlot(lease)
 	h.start(conn, now)
@@ -136,7 +137,7 @@ func (a *attempt) failInRace(outcome rank.Outcome, now time.Duration) bool {
 // failure is one that may be retried. Any other answer goes to the caller.
 func (a *attempt) answerInRace(b *h2.Block, now time.Duration) bool {
 	a.readStatus(b)
-	if a.noThread = a.saysNoThread(b); a.noThread || a.call.head.policy.on(a.code) {
+	if a.noThread = a.saysNoThread(b); a.noThread || a.call.head.rule.Repeats(a.code) {
 		return a.failInRace(a.verdict(), now)
 	}
 	a.winRace(now)
@@ -149,7 +150,7 @@ func (a *attempt) resetInRace(code h2.ErrCode, broken bool, now time.Duration) {
 	case broken:
 		a.failInRace(rank.Failed, now)
 	case code == h2.RefusedStream:
-		a.call.st.stats.refusedByWorker++
+		a.call.st.tally.events[eventRefused]++
 		a.failInRace(rank.RefusedByWorker, now)
 	default:
 		a.via.complaints++
@@ -162,7 +163,7 @@ func (a *attempt) resetInRace(code h2.ErrCode, broken bool, now time.Duration) {
 func (c *call) dropHedge(outcome rank.Outcome, now time.Duration) {
 	h := c.hedge
 	c.hedging = false
-	c.st.stats.hedges[hedgeLost]++
+	c.st.tally.hedges[hedgeLost]++
 	if h.leaveStream() && outcome == rank.Cancelled {
 		outcome = rank.NotSent
 	}
@@ -175,7 +176,7 @@ func (c *call) dropHedge(outcome rank.Outcome, now time.Duration) {
 func (c *call) promoteHedge(outcome rank.Outcome, now time.Duration) {
 	h := c.hedge
 	c.hedging = false
-	c.st.stats.hedges[hedgeWon]++
+	c.st.tally.hedges[hedgeWon]++
 	if c.leaveStream() && outcome == rank.Cancelled {
 		outcome = rank.NotSent
 	}

@@ -6,12 +6,14 @@ import (
 	"time"
 
 	"golang.org/x/net/http2"
+
+	"github.com/cabrank/cabrank/internal/stats"
 )
 
 // Hedges cost no memory in the steady state either.
 func TestHedgesAreReused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := newPipeRig(t, withRule(MethodRule{Idempotent: true, HedgeAfter: 100 * time.Millisecond}))
+		g := newPipeRig(t, withRule(stats.MethodRule{Idempotent: true, HedgeAfter: 100 * time.Millisecond}))
 		_, w1 := g.pipeWorker("w1", 1)
 		caller := g.pipeCaller()
 		caller.WriteHeaders(1, end, request(hello)...)

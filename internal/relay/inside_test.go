@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/cabrank/cabrank/internal/h2"
+	"github.com/cabrank/cabrank/internal/stats"
 	"github.com/cabrank/cabrank/internal/testkit"
 )
 
@@ -105,8 +106,8 @@ const waitingSize = callSize + 2<<10
 // wireConstants are the names of numbers in scripts.
 func wireConstants() map[string]int64 {
 	return map[string]int64{
-		"max": lastID, "connWindow": connWindow, "enoughAnswers": enoughAnswers, "maxResets": maxResets, "maxRejecting": maxRejecting, "rejectTime": int64(rejectTime), "maxComplaints": maxComplaints,
-		"gatherFor": int64(gatherFor), "holdBriefly": int64(holdBriefly), "quietAfter": int64(quietAfter), "enoughRuns": enoughRuns, "maxMethods": maxMethods, "maxUnproven": maxUnproven, "maxChecksOf": maxChecksOf,
+		"max": lastID, "connWindow": connWindow, "enoughAnswers": stats.EnoughAnswers, "maxResets": maxResets, "maxRejecting": maxRejecting, "rejectTime": int64(rejectTime), "maxComplaints": maxComplaints,
+		"gatherFor": int64(gatherFor), "holdBriefly": int64(holdBriefly), "quietAfter": int64(quietAfter), "enoughRuns": stats.EnoughRuns, "maxMethods": stats.MaxMethods, "maxUnproven": stats.MaxUnproven, "maxChecksOf": maxChecksOf,
 		"maxKeepAlive": int64(maxKeepAlive), "maxAdded": int64(maxAdded), "largeLists": int64(h2.CallerAllowances()[h2.LargeList].Burst), "gatherLonger": int64(gatherLonger), "holdFor": int64(holdFor), "firstBackOff": int64(firstBackOff),
 		"messageTime": int64(messageTime), "trailersTime": int64(trailersTime), "unheardFor": int64(maxDetached), "dialTimeout": int64(dialTimeout), "localIdle": int64(localIdle),
 		"absentAfter": int64(absentAfter), "keepAliveAnswer": int64(keepAliveAnswer), "finalGoAway": int64(finalGoAway),

@@ -1,6 +1,9 @@
 package relay
 
-import "github.com/cabrank/cabrank/internal/rank"
+import (
+	"github.com/cabrank/cabrank/internal/rank"
+	"github.com/cabrank/cabrank/internal/stats"
+)
 
 // Lane is a class of calls with a priority and slots of its own. A call is in the lane of its
 // method, or else in the lane of its caller's key, or else in none. The code that fills it
@@ -15,11 +18,11 @@ type Lane struct {
 // Lanes are numbered as the rank does it: from 1 in the order of the options,
 // and 0 is none.
 
-func lanesOfMethods(lanes []Lane) patterns[uint8] {
-	of := make(patterns[uint8])
+func lanesOfMethods(lanes []Lane) stats.Patterns[uint8] {
+	of := make(stats.Patterns[uint8])
 	for i, lane := range lanes {
 		for _, pattern := range lane.Methods {
-			of.add(pattern, uint8(i+1))
+			of.Add(pattern, uint8(i+1))
 		}
 	}
 	return of
@@ -45,7 +48,7 @@ func rankLanes(lanes []Lane) []rank.LaneOptions {
 
 // laneOf returns the lane of a call with this path and key.
 func (r *Relay) laneOf(path []byte, k *key) uint8 {
-	lane, found := r.lanes.find(path)
+	lane, found := r.lanes.Find(path)
 	if !found && k != nil {
 		lane = k.lane
 	}

@@ -22,7 +22,7 @@ type Load struct {
 func (r *Relay) Load() Load {
 	l := Load{At: time.Now(), Use: r.rank.Use(r.now())}
 	r.each(func(st *shardState) {
-		for why, n := range st.stats.refused {
+		for why, n := range st.tally.refused {
 			if ending(why).wantsSlots() {
 				l.Shed += n
 			}

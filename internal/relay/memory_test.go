@@ -12,6 +12,7 @@ import (
 
 	"github.com/cabrank/cabrank/internal/grpcwire"
 	"github.com/cabrank/cabrank/internal/h2"
+	"github.com/cabrank/cabrank/internal/stats"
 	"github.com/cabrank/cabrank/internal/testkit"
 )
 
@@ -116,7 +117,7 @@ func (m *memory) call() {
 // and without, with a policy, and where a connection brings calls of several callers in turn,
 // whose deadlines differ.
 func TestCallAllocatesNothing(t *testing.T) {
-	policy := MethodRule{Idempotent: true, Retries: 2, RetryOn: []grpcwire.Code{grpcwire.Unavailable}, HedgeAfter: time.Second}
+	policy := stats.MethodRule{Idempotent: true, Retries: 2, RetryOn: []grpcwire.Code{grpcwire.Unavailable}, HedgeAfter: time.Second}
 	callers := func(o *Options) {
 		by(ByMetadata, "x-tenant")(o)
 		o.BalanceKey, o.Lanes = "x-user", []Lane{{Methods: []string{"/test.Greeter/*"}}, {Keys: []string{"b"}}}

@@ -1,365 +1,184 @@
 package relay
 
 import (
-	"maps"
-	"net/http"
-	"strconv"
-	"sync/atomic"
+	"fmt"
 	"time"
 
 	"github.com/cabrank/cabrank/internal/grpcwire"
-	"github.com/cabrank/cabrank/internal/health"
 	"github.com/cabrank/cabrank/internal/rank"
+	"github.com/cabrank/cabrank/internal/stats"
 )
 
-// The method label is bounded in number and length: callers choose it, and the metrics page
-// repeats each name some forty times.
+// event is something that happens to calls beside their ends, as a reason of
+// cabrank_refusals_total.
+type event uint8
+
 const (
-	// maxMethods is how many methods have a name. A worker must have answered them with
-	// another code than UNIMPLEMENTED. All others are "other".
-	maxMethods = 200
-	// maxUnproven is how many of them may have their name from an answer other than OK.
-	// Such an answer proves little: some servers check the method last, after interceptors
-	// or the HTTP method.
-	maxUnproven = 100
-	// maxMethodName is the length of the longest name, octets.
-	maxMethodName = 200
+	eventRefused    event = iota // a worker refused its stream
+	eventPassedOn                // the answer has the text of a refusal; the call may have run
+	eventMoved                   // it moved to another worker
+	eventFinished                // a detached call was answered, R5
+	eventUnheardCut              // a detached call did not end in time
+	events                       // their number
 )
 
-// otherMethod is the label of everything without a name of its own.
-const otherMethod = "other"
+func (e event) String() string {
+	return [...]string{
+		eventRefused: "refused_by_worker", eventPassedOn: "refusal_passed_on", eventMoved: "moved",
+		eventFinished: "finished_unheard", eventUnheardCut: "unheard_cut",
+	}[e]
+}
 
-// method is one method that a worker is known to have.
-type method struct {
-	name   string
-	id     int // dense, from 1
-	inRank *rank.Method
-	policy atomic.Pointer[policy] // nil: its calls are sent once
-	order  order
-	runs   health.Runs
+// tally has the counters of one shard beside those of methods and doors.
+type tally struct {
+	refused       [endings]uint64
+	events        [events]uint64
+	retries       [retryReasons]uint64
+	retriesDenied [retryDenials]uint64
+	hedges        [hedgeResults]uint64
 }
 
 // rankMethod returns the rank's record of the call's method.
 func (c *call) rankMethod() *rank.Method {
 	if c.method == nil {
-		return c.st.relay.unnamedMethods.rankMethod(c.head.path, c.st.relay.rank)
+		return c.st.relay.methods.Unnamed(c.head.path)
 	}
-	return c.method.inRank
+	return c.method.InRank
 }
 
 // methodOf finds a named method by its path; nil: it has no name.
-func (cc *callerConn) methodOf(path []byte) *method {
-	if cc.recent == nil || cc.recent.name != string(path) {
-		cc.recent = cc.st.methodOf(path)
+func (cc *callerConn) methodOf(path []byte) *stats.Method {
+	if cc.recent == nil || cc.recent.Name != string(path) {
+		cc.recent = cc.st.relay.methods.Find(path)
 	}
 	return cc.recent
 }
 
-func (st *shardState) methodOf(path []byte) *method {
-	if m := st.methods[string(path)]; m != nil {
-		return m
+// record counts a finished call. No other place does.
+func (st *shardState) record(c *call, now time.Duration) {
+	if c.method == nil && c.grpc && c.answered {
+		st.relay.learnMethod(c)
 	}
-	r := st.relay
-	r.mu.Lock()
-	m := r.methods[string(path)]
-	r.mu.Unlock()
-	if m != nil {
-		st.methods[m.name] = m
+	ended := stats.Ended{
+		Code: c.code, HTTP: c.httpStatus, Deadline: c.deadline != 0, HadSlot: c.work.any,
+		Took: now - c.started, Waited: c.waited, Worked: c.work.total,
 	}
-	return m
-}
-
-// learn gives a method its name, if there is room for another. proven says that the answer
-// was OK.
-func (r *Relay) learn(path []byte, proven bool) *method {
-	if !isMethodName(path) {
-		return nil
+	door := c.callerID.outcomes
+	if c.grpc {
+		ended.HTTP = 0
+	} else {
+		door = st.door(httpDoor)
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if m := r.methods[string(path)]; m != nil || len(r.methods) >= maxMethods {
-		return m
+	m := st.relay.methods.OrOther(c.method)
+	m.Count(st.number, &ended)
+	door.Count(ended.Code, ended.HTTP)
+	st.logAccess(c, now)
+	if c.work.any {
+		c.recordRun(m, now)
 	}
-	if !proven {
-		if r.unproven >= maxUnproven {
-			return nil
-		}
-		r.unproven++
-	}
-	m := &method{name: string(path), id: len(r.methods) + 1}
-	m.policy.Store(r.policyOf(path))
-	m.inRank = r.unnamedMethods.name(path, m.name, r.rank)
-	r.methods[m.name] = m
-	return m
-}
-
-// isMethodName reports whether a path may be a label: gRPC's methods are ASCII
-// without spaces (Path in gRPC over HTTP/2).
-func isMethodName(path []byte) bool {
-	for _, c := range path {
-		if c <= ' ' || c > '~' {
-			return false
-		}
-	}
-	return len(path) <= maxMethodName
-}
-
-// bounds returns the upper ends of the histograms' buckets, in seconds.
-func bounds() []float64 {
-	return []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60}
-}
-
-// buckets is the number of bounds plus one: the last bucket has the rest.
-const buckets = 17
-
-type histogram struct {
-	counts [buckets]uint64
-	sum    time.Duration
-}
-
-func (h *histogram) observe(d time.Duration, limits *[buckets - 1]time.Duration) {
-	h.sum += d
-	for i, limit := range limits {
-		if d <= limit {
-			h.counts[i]++
-			return
-		}
-	}
-	h.counts[buckets-1]++
-}
-
-// outcomes counts finished calls by status.
-type outcomes struct {
-	codes [grpcwire.NumCodes]uint64
-	http  map[int]uint64 // calls that are not gRPC, by status
-}
-
-// count counts a call.
-func (o *outcomes) count(c *call) {
 	switch {
-	case c.grpc || c.httpStatus == 0:
-		o.codes[c.code]++
-	default:
-		if o.http == nil {
-			o.http = make(map[int]uint64)
-		}
-		o.http[c.httpStatus]++
+	case c.method == nil:
+	case c.workerFirst:
+		m.WorkerSpokeFirst()
+	case c.gotData:
+		m.CallerSpokeFirst()
 	}
 }
 
-func (o *outcomes) add(from *outcomes) {
-	for i, n := range from.codes {
-		o.codes[i] += n
-	}
-	for status, n := range from.http {
-		if o.http == nil {
-			o.http = make(map[int]uint64)
-		}
-		o.http[status] += n
+// learnMethod learns of an answer whether a worker has the method of the call.
+func (r *Relay) learnMethod(c *call) {
+	switch {
+	case c.code == grpcwire.Unimplemented:
+		r.services.answeredUnimplemented(c.head.path)
+	case !c.noThread:
+		c.method = r.methods.Learn(c.head.path, c.code == grpcwire.OK)
 	}
 }
 
-// stats returns the counts by the label of their code.
-func (o *outcomes) stats() map[string]uint64 {
-	s := make(map[string]uint64)
-	for code, n := range o.codes {
-		if n > 0 {
-			s[grpcwire.Code(code).String()] = n
-		}
+// recordRun learns from a finished call that had a slot.
+func (c *call) recordRun(m *stats.Method, now time.Duration) {
+	switch timeout := c.st.relay.settings().HangTimeout; {
+	case c.work.lost && timeout > 0 && c.work.total >= timeout:
+		m.Runs.Lost(c.work.total, now)
+	case c.answered && !c.endedByClock():
+		m.Runs.Answered(c.work.first)
 	}
-	for status, n := range o.http {
-		if http.StatusText(status) != "" { // a bounded label: the statuses that exist
-			s[strconv.Itoa(status)] += n
-		} else {
-			s[otherMethod] += n
-		}
-	}
-	return s
-}
-
-// methodRecord counts the finished calls of one method on one shard.
-type methodRecord struct {
-	outcomes
-	seconds    histogram
-	wait       histogram
-	work       histogram // of the calls that had a slot
-	noDeadline uint64    // calls without a deadline
-}
-
-// statsTable is one shard's share of the counters.
-type statsTable struct {
-	limits          [buckets - 1]time.Duration
-	methods         []*methodRecord // by method id; 0 is "other"
-	refused         [endings]uint64
-	refusedByWorker uint64
-	refusalsPassed  uint64 // answers with a text of refusal, of calls that may have run
-	moved           uint64
-	finishedUnheard uint64 // answers of detached calls, R5
-	unheardCut      uint64 // detached calls that did not end in time
-	retries         [retryReasons]uint64
-	retriesDenied   [retryDenials]uint64
-	hedges          [hedgeResults]uint64
-	doors           map[string]*outcomes // by Caller.Door
-	other           *outcomes            // its entry for calls that are not gRPC
-}
-
-func newStatsTable() statsTable {
-	t := statsTable{methods: []*methodRecord{new(methodRecord)}, doors: make(map[string]*outcomes)}
-	t.other = t.door(httpDoor)
-	for i, b := range bounds() {
-		t.limits[i] = time.Duration(b * float64(time.Second))
-	}
-	return t
 }
 
 // door returns the counters of a door.
-func (t *statsTable) door(name string) *outcomes {
-	n := t.doors[name]
+func (st *shardState) door(name string) *stats.Outcomes {
+	n := st.doors[name]
 	if n == nil {
-		n = new(outcomes)
-		t.doors[name] = n
+		n = new(stats.Outcomes)
+		st.doors[name] = n
 	}
 	return n
 }
 
-func (t *statsTable) of(m *method) *methodRecord {
-	if m == nil {
-		return t.methods[0]
-	}
-	for len(t.methods) <= m.id {
-		t.methods = append(t.methods, nil)
-	}
-	if t.methods[m.id] == nil {
-		t.methods[m.id] = new(methodRecord)
-	}
-	return t.methods[m.id]
-}
+// Stats is a snapshot of the relay: counters since the process began, and current use.
+type Stats struct {
+	Methods  []stats.MethodStats
+	Refusals map[string]uint64 // calls that Cabrank or a worker refused, ended or moved, by reason
+	// Retries counts retries by reason, and RetriesDenied those that were due but not made,
+	// by reason. All reasons are there, also those that never occurred.
+	Retries, RetriesDenied map[string]uint64
 
-// record counts a finished call. No other place does.
-func (st *shardState) record(c *call, now time.Duration) {
-	if c.method == nil && c.grpc && c.answered && !c.noThread && c.code != grpcwire.Unimplemented {
-		c.method = st.relay.learn(c.head.path, c.code == grpcwire.OK)
-	}
-	if c.method == nil && c.grpc && c.answered && c.code == grpcwire.Unimplemented {
-		st.relay.services.answeredUnimplemented(c.head.path)
-	}
-	t := &st.stats
-	m := t.of(c.method)
-	m.count(c)
-	if c.deadline == 0 {
-		m.noDeadline++
-	}
-	if c.grpc {
-		c.callerID.outcomes.count(c)
-	} else {
-		t.other.count(c)
-	}
-	st.logAccess(c, now)
-	m.seconds.observe(now-c.started, &t.limits)
-	m.wait.observe(c.waited, &t.limits)
-	if c.work.any {
-		m.work.observe(c.work.total, &t.limits)
-		st.recordRun(c, now)
-	}
-	c.learnOrder()
+	// Hedges counts hedges by result: sent, of these won and lost, and those that were not
+	// sent by reason.
+	Hedges map[string]uint64
+
+	// Doors counts finished calls by door, and by gRPC code, or by HTTP status if they are
+	// not gRPC. It has every door that has been asked for a call.
+	Doors map[string]map[string]uint64
+
+	Disconnects Disconnects // connections that Cabrank ended
+
+	Connections int64  // of callers, now
+	Accepted    uint64 // connections of callers
+	Buffered    int64  // bytes in buffers that count against Options.BufferTotal, now
+	// MostConnections and MostBuffered are the bounds in force, which the memory of a
+	// container can make less than those of the options.
+	MostConnections, MostBuffered int64
 }
 
 // Stats returns the counters of all shards together.
 func (r *Relay) Stats() Stats {
-	total := newStatsTable()
-	partings := newDisconnects()
+	all := Stats{
+		Refusals: make(map[string]uint64), Retries: make(map[string]uint64), RetriesDenied: make(map[string]uint64),
+		Hedges: make(map[string]uint64), Doors: make(map[string]map[string]uint64), Disconnects: newDisconnects(),
+		Connections: r.connections.Load(), Accepted: r.accepted.Load(), Buffered: r.budget.Used(),
+		MostConnections: r.mostConnections(), MostBuffered: r.bufferTotal(),
+	}
+	methods := r.methods.All()
+	for _, m := range methods {
+		all.Methods = append(all.Methods, m.Stats())
+	}
 	r.each(func(st *shardState) {
-		total.add(&st.stats)
-		partings.add(st.disconnects)
+		for i, m := range methods {
+			m.AddTo(&all.Methods[i], st.number)
+		}
+		for name, calls := range st.doors {
+			if all.Doors[name] == nil {
+				all.Doors[name] = make(map[string]uint64)
+			}
+			calls.AddTo(all.Doors[name])
+		}
+		all.Disconnects.add(st.disconnects)
+		addCounters[ending](all.Refusals, st.tally.refused[:])
+		addCounters[event](all.Refusals, st.tally.events[:])
+		addCounters[retryReason](all.Retries, st.tally.retries[:])
+		addCounters[retryDenial](all.RetriesDenied, st.tally.retriesDenied[:])
+		addCounters[hedgeResult](all.Hedges, st.tally.hedges[:])
 	})
-	out := Stats{Disconnects: partings, Refusals: map[string]uint64{
-		"refused_by_worker": total.refusedByWorker, "refusal_passed_on": total.refusalsPassed,
-		"moved":            total.moved,
-		"finished_unheard": total.finishedUnheard, "unheard_cut": total.unheardCut,
-	}, Connections: r.connections.Load(), Accepted: r.accepted.Load(), Buffered: r.budget.Used(), MostConnections: r.mostConnections(), MostBuffered: r.bufferTotal()}
-	for why, n := range total.refused {
-		out.Refusals[answerOf(ending(why)).token] += n
-	}
-	out.Retries, out.RetriesDenied = make(map[string]uint64), make(map[string]uint64)
-	for why, n := range total.retries {
-		out.Retries[retryReason(why).String()] = n
-	}
-	out.Doors = make(map[string]map[string]uint64)
-	for name, n := range total.doors {
-		out.Doors[name] = n.stats()
-	}
-	out.Hedges = make(map[string]uint64)
-	for result, n := range total.hedges {
-		out.Hedges[hedgeResult(result).String()] = n
-	}
-	for why, n := range total.retriesDenied {
-		out.RetriesDenied[retryDenial(why).String()] = n
-	}
-	r.mu.Lock()
-	names := maps.Clone(r.methods)
-	r.mu.Unlock()
-	byID := map[int]string{0: otherMethod}
-	for name, m := range names {
-		byID[m.id] = name
-	}
-	for id, m := range total.methods {
-		if m != nil {
-			out.Methods = append(out.Methods, m.stats(byID[id]))
-		}
-	}
-	return out
+	return all
 }
 
-func (t *statsTable) add(from *statsTable) {
-	for id, m := range from.methods {
-		if m != nil {
-			t.of(&method{id: id}).add(m)
-		}
+// addCounters adds counters to those with the names of their indices.
+func addCounters[K interface {
+	~uint8
+	fmt.Stringer
+}](all map[string]uint64, counters []uint64) {
+	for what, n := range counters {
+		all[K(what).String()] += n
 	}
-	for i, n := range from.refused {
-		t.refused[i] += n
-	}
-	t.refusedByWorker += from.refusedByWorker
-	t.refusalsPassed += from.refusalsPassed
-	t.moved += from.moved
-	t.finishedUnheard += from.finishedUnheard
-	t.unheardCut += from.unheardCut
-	for i, n := range from.retries {
-		t.retries[i] += n
-	}
-	for i, n := range from.retriesDenied {
-		t.retriesDenied[i] += n
-	}
-	for i, n := range from.hedges {
-		t.hedges[i] += n
-	}
-	for name, n := range from.doors {
-		t.door(name).add(n)
-	}
-}
-
-func (m *methodRecord) add(from *methodRecord) {
-	m.outcomes.add(&from.outcomes)
-	m.noDeadline += from.noDeadline
-	m.seconds.add(&from.seconds)
-	m.wait.add(&from.wait)
-	m.work.add(&from.work)
-}
-
-func (h *histogram) add(from *histogram) {
-	for i, n := range from.counts {
-		h.counts[i] += n
-	}
-	h.sum += from.sum
-}
-
-func (m *methodRecord) stats(name string) MethodStats {
-	return MethodStats{
-		Method: name, Codes: m.outcomes.stats(),
-		Seconds: m.seconds.stats(), Wait: m.wait.stats(), Work: m.work.stats(), NoDeadline: m.noDeadline,
-	}
-}
-
-func (h *histogram) stats() Histogram {
-	return Histogram{Bounds: bounds(), Counts: append([]uint64(nil), h.counts[:]...), Sum: h.sum.Seconds()}
 }

@@ -32,9 +32,9 @@ import (
 
 	"github.com/cabrank/cabrank/internal/door"
 	"github.com/cabrank/cabrank/internal/h2"
-	"github.com/cabrank/cabrank/internal/health"
 	"github.com/cabrank/cabrank/internal/rank"
 	"github.com/cabrank/cabrank/internal/shard"
+	"github.com/cabrank/cabrank/internal/stats"
 )
 
 // Options are the bounds of a relay. The caller has validated them.
@@ -98,8 +98,8 @@ type Options struct {
 	Access func(*Access)
 
 	// Methods are rules for methods, of patterns that occur once each.
-	Methods     []MethodRule
-	RetryBudget RetryBudget
+	Methods     []stats.MethodRule
+	RetryBudget stats.RetryBudget
 
 	// Rank is the policies of the rank; QueueLength and Lanes go before its own.
 	Rank rank.Options
@@ -134,12 +134,13 @@ type Relay struct {
 	shardTurn atomic.Uint32 // of the shard that gets the next connection
 	answers   answers
 	sources   sources
-	lanes     patterns[uint8] // by method
+	lanes     stats.Patterns[uint8] // by method
 
 	services services
 	start    time.Time
 
-	retryBudget retryBudget
+	methods     *stats.Methods
+	retryBudget *stats.Budget
 
 	serving        atomic.Bool   // what Health/Check says
 	overloaded     atomic.Bool   // see Overloaded; written by the pacer
@@ -164,17 +165,13 @@ type Relay struct {
 
 	mu        sync.Mutex  // guards what follows; a leaf
 	endpoints []*Endpoint // not removed, in the order of AddEndpoint; replaced, not changed
-	methods   map[string]*method
-	unproven  int // of them
 	stopping  bool
 	released  bool // the listeners are another process's
 
 	disconnectLogs map[disconnect]disconnectLog
 
-	unnamedRuns    health.Runs  // of methods without a name
-	lastAnswer     atomic.Int64 // last answer of any ready endpoint whose Activity was asked for
-	unnamedMethods unnamedMethods
-	pacer          pacer
+	lastAnswer atomic.Int64 // last answer of any ready endpoint whose Activity was asked for
+	pacer      pacer
 }
 
 // New returns a relay without endpoints; its shards run at once.
@@ -182,14 +179,13 @@ func New(o Options) *Relay {
 	r := &Relay{
 		rank:           rank.New(o.rank()),
 		budget:         &h2.Budget{Total: o.BufferTotal},
-		methods:        make(map[string]*method),
 		disconnectLogs: make(map[disconnect]disconnectLog),
-		retryBudget:    newRetryBudget(o.RetryBudget),
+		retryBudget:    stats.NewBudget(o.RetryBudget),
 		start:          time.Now(),
 		idle:           make(chan struct{}, 1),
 	}
 	r.services.replace(&description{})
-	r.unnamedMethods.seed = maphash.MakeSeed()
+	r.methods = stats.NewMethods(r.rank, o.Shards, o.Methods)
 	r.set.Store(newSettings(o, maphash.MakeSeed()))
 	r.ctx, r.cancel = context.WithCancel(context.Background())
 	r.answers, r.replyHead = newAnswers(), newReplyHead()
@@ -224,6 +220,12 @@ func (r *Relay) Rank() rank.Snapshot {
 
 // Decisions returns counts of the rank's decisions since the relay was made, by name.
 func (r *Relay) Decisions() map[string]uint64 { return r.rank.Decisions() }
+
+// MayRepeat reports whether a rule says that calls of a method may run more than once.
+func (r *Relay) MayRepeat(path string) bool {
+	rule := r.methods.RuleOf([]byte(path))
+	return rule != nil && rule.Idempotent
+}
 
 // Waiting returns the number of calls in the queue.
 func (r *Relay) Waiting() int { return r.rank.Waiting() }

@@ -63,10 +63,10 @@ func (c *call) begin(b *h2.Block, end bool, now time.Duration) {
 // mostTime is how long a call may take from its arrival, by its caller and by the rule of its
 // method; 0: as long as it likes.
 func (h *requestHead) mostTime() time.Duration {
-	if h.policy == nil || h.policy.timeout == 0 || h.timeout != 0 && h.timeout < h.policy.timeout {
+	if h.rule == nil || h.rule.Timeout == 0 || h.timeout != 0 && h.timeout < h.rule.Timeout {
 		return h.timeout
 	}
-	return h.policy.timeout
+	return h.rule.Timeout
 }
 
 // admit routes a call whose token, if one is needed, was checked.
@@ -92,9 +92,7 @@ func (c *call) admit(now time.Duration) {
 	case c.method == nil && c.grpc && st.relay.services.lacks(c.head.path):
 		c.fail(endedNoMethod, now)
 	default:
-		if st.budgeted {
-			st.countCall(now)
-		}
+		st.retryBudget.Count(now)
 		c.gather(now)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/cabrank/cabrank/internal/grpcwire"
 	"github.com/cabrank/cabrank/internal/h2"
 	"github.com/cabrank/cabrank/internal/rank"
+	"github.com/cabrank/cabrank/internal/stats"
 )
 
 // requestHead is the content of a request's HEADERS. Calls of one connection with the very
@@ -22,22 +23,22 @@ type requestHead struct {
 	same     uint64    // h2.Block.Same, 0: none
 
 	grpc        bool
-	bodyless    bool          // a HEAD request: its answer has no content (RFC 9110 9.3.2)
-	connect     bool          // a CONNECT request
-	ownService  bool          // a service that gRPC itself defines, R7
-	notAllowed  bool          // the caller's token does not allow the method
-	method      *method       // nil until a worker has answered it
-	policy      *policy       // nil: the call is sent once
-	path        []byte        // without its query; kept only while method is nil, or with ownService
-	answer      []byte        // the HEADERS of Cabrank's own answer to gRPC; nil: replyHead
-	timeout     time.Duration // grpc-timeout, 0: none
-	badTimeout  bool          // grpc-timeout is malformed
-	pass        *cachedPass   // nil: no token is needed, or it is not checked yet
-	hops        int           // cabranks that it has passed, R10
-	tooManyHops bool          // hops are more than Options.MaxHops
-	key         *key          // of its caller; nil: callers are not told apart
-	lane        uint8         // 0: none
-	hash        uint64        // for ring_hash, 0: no key
+	bodyless    bool              // a HEAD request: its answer has no content (RFC 9110 9.3.2)
+	connect     bool              // a CONNECT request
+	ownService  bool              // a service that gRPC itself defines, R7
+	notAllowed  bool              // the caller's token does not allow the method
+	method      *stats.Method     // nil until a worker has answered it
+	rule        *stats.MethodRule // nil: the call is sent once
+	path        []byte            // without its query; kept only while method is nil, or with ownService
+	answer      []byte            // the HEADERS of Cabrank's own answer to gRPC; nil: replyHead
+	timeout     time.Duration     // grpc-timeout, 0: none
+	badTimeout  bool              // grpc-timeout is malformed
+	pass        *cachedPass       // nil: no token is needed, or it is not checked yet
+	hops        int               // cabranks that it has passed, R10
+	tooManyHops bool              // hops are more than Options.MaxHops
+	key         *key              // of its caller; nil: callers are not told apart
+	lane        uint8             // 0: none
+	hash        uint64            // for ring_hash, 0: no key
 
 	// block is the block to send, without grpc-timeout, for the first and any
 	// further attempt.
@@ -155,9 +156,9 @@ func (h *requestHead) readKind(cc *callerConn, b *h2.Block) {
 	name := nameOf(path.Value)
 	h.ownService = bytes.HasPrefix(name, pathOwn)
 	if h.method = cc.methodOf(name); h.method != nil {
-		h.policy = h.method.policy.Load()
+		h.rule = h.method.Rule()
 	} else {
-		h.policy = cc.st.relay.policyOf(name)
+		h.rule = cc.st.relay.methods.RuleOf(name)
 	}
 	if h.method == nil || h.ownService {
 		h.path = cc.st.Pool().Append(nil, name)
@@ -277,7 +278,7 @@ func (h *requestHead) rewrites(cc *callerConn, field int) bool {
 	case fieldForwardedFor:
 		return len(h.callerID.xff) > 0
 	case fieldTries:
-		return h.policy != nil
+		return h.rule != nil
 	default:
 		return cc.st.relay.settings().MaxHops > 0
 	}

@@ -49,13 +49,13 @@ func (d retryDenial) String() string {
 // retryAnswer retries a call that was answered with one of its policy's codes. It reports
 // whether it did: then the caller does not get this answer.
 func (c *call) retryAnswer(b *h2.Block, now time.Duration) bool {
-	if !c.hasRetry() || !c.head.policy.on(c.code) {
+	if !c.hasRetry() || !c.head.rule.Repeats(c.code) {
 		return false
 	}
 	pause, asked := pushbackIn(b)
 	switch {
 	case pause < 0 || pause > c.st.relay.settings().QueueTimeout:
-		c.st.stats.retriesDenied[deniedPushback]++
+		c.st.tally.retriesDenied[deniedPushback]++
 		return false
 	case asked:
 		c.backOffs = 0 // A6: later retries begin with the shortest wait again
@@ -68,7 +68,7 @@ func (c *call) retryAnswer(b *h2.Block, now time.Duration) bool {
 // retryReset retries a call after RST_STREAM with an error code that maps to one of its
 // policy's codes.
 func (c *call) retryReset(code h2.ErrCode, now time.Duration) bool {
-	return c.hasRetry() && c.head.policy.on(codeOfReset(code)) &&
+	return c.hasRetry() && c.head.rule.Repeats(codeOfReset(code)) &&
 		c.scheduleRetry(retryReset, c.backOff(), rank.Failed, now)
 }
 
@@ -85,8 +85,8 @@ func (c *call) retryDrained(now time.Duration) bool {
 
 // hasRetry reports whether the policy allows another retry and the call can be replayed (R3).
 func (c *call) hasRetry() bool {
-	p := c.head.policy
-	return p != nil && c.retries < p.retries && c.replayable() && c.lease.Valid()
+	rule := c.head.rule
+	return rule != nil && c.retries < rule.Retries && c.replayable() && c.lease.Valid()
 }
 
 // pushbackIn returns the wait before a retry that an answer asks for, negative for no retry,
@@ -118,16 +118,16 @@ func (c *call) backOff() time.Duration {
 func (c *call) scheduleRetry(why retryReason, pause time.Duration, outcome rank.Outcome, now time.Duration) bool {
 	switch {
 	case c.deadline != 0 && now+pause >= c.deadline:
-		c.st.stats.retriesDenied[deniedDeadline]++
+		c.st.tally.retriesDenied[deniedDeadline]++
 		return false
 	case why == retryDrained:
-	case !c.st.mayTry(now):
-		c.st.stats.retriesDenied[deniedBudget]++
+	case !c.st.retryBudget.Allows(now):
+		c.st.tally.retriesDenied[deniedBudget]++
 		return false
 	default:
-		c.st.relay.retryBudget.spend(now)
+		c.st.retryBudget.Spend(now)
 	}
-	c.st.stats.retries[why]++
+	c.st.tally.retries[why]++
 	from := c.lease.Endpoint()
 	c.leaveStream()
 	c.up.Clear()

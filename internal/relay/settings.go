@@ -16,16 +16,14 @@ type settings struct {
 	Options
 
 	naming   naming
-	policies patterns[*policy]
 	firstHop []byte // x-cabrank-hops for calls that have none, encoded
 	conf     *configs
 }
 
 func newSettings(o Options, seed maphash.Seed) *settings {
 	s := &settings{
-		Options:  o,
-		naming:   naming{Keys: o.Keys, lanes: lanesOfKeys(o.Lanes), seed: seed},
-		policies: newPolicies(o.Methods),
+		Options: o,
+		naming:  naming{Keys: o.Keys, lanes: lanesOfKeys(o.Lanes), seed: seed},
 	}
 	s.conf = newConfigs(o, &s.naming)
 	if o.MaxHops > 0 {
@@ -62,9 +60,10 @@ func (r *Relay) Reconfigure(o Options) {
 	before := r.settings()
 	o.keepFixed(&before.Options)
 	next := newSettings(o, before.naming.seed)
-	r.publish(next)
+	r.set.Store(next)
+	r.methods.SetRules(o.Methods)
 	r.budget.SetTotal(r.bufferTotal())
-	r.retryBudget.setTerms(o.RetryBudget)
+	r.retryBudget.SetTerms(o.RetryBudget)
 	r.each(func(st *shardState) { st.adopt(before, next) })
 	// No shard uses the earlier terms any more.
 	if !sameTerms(&before.Keys, &next.Keys) {
@@ -72,17 +71,6 @@ func (r *Relay) Reconfigure(o Options) {
 	}
 	deliver(r.rank.Configure(o.rank(), r.now(), nil))
 	r.checkServing()
-}
-
-// publish makes new calls use the settings, and known methods their new rules.
-func (r *Relay) publish(s *settings) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.set.Store(s)
-	for _, m := range r.methods {
-		rule, _ := s.policies.find([]byte(m.name))
-		m.policy.Store(rule)
-	}
 }
 
 // sameTerms reports whether both give every key the same terms.
@@ -93,7 +81,6 @@ func sameTerms(a, b *Keys) bool {
 // adopt updates the copies of settings in the shard and its connections.
 func (st *shardState) adopt(before, next *settings) {
 	st.conf = next.conf
-	st.budgeted = len(next.policies) > 0
 	st.stalls.after = next.StallTimeout
 	for cc := range st.callers {
 		if cc.head != nil { // the next call may be another one by these

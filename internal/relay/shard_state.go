@@ -8,6 +8,7 @@ import (
 	"github.com/cabrank/cabrank/internal/h2"
 	"github.com/cabrank/cabrank/internal/rank"
 	"github.com/cabrank/cabrank/internal/shard"
+	"github.com/cabrank/cabrank/internal/stats"
 )
 
 // Fields that the relay reads, by their ids in the watch list.
@@ -118,9 +119,10 @@ type shardState struct {
 	freeHeads      *requestHead
 	freeHeadCount  int
 	freeAttempts   []*attempt
-	methods        map[string]*method // cache of Relay.methods
 	keys           keyring
-	stats          statsTable
+	tally          tally
+	doors          map[string]*stats.Outcomes // by Caller.Door
+	retryBudget    stats.BudgetShare
 	disconnects    disconnects
 	grants         []rank.Notice // scratch
 	scratch        []byte
@@ -135,8 +137,6 @@ type shardState struct {
 	crowdedNext    time.Duration // when the log may have another line about a full connection
 	noThreadNext   time.Duration // when the log may have another line about a missing thread
 	calls          int           // calls that a drain waits for
-	uncounted      uint64        // calls not yet added to the retry budget
-	budgeted       bool          // the retry budget needs the number of calls
 	draining       bool
 }
 
@@ -152,11 +152,10 @@ func newShardState(r *Relay, s *shard.Shard) *shardState {
 		callerIDs:   make(map[Caller]*callerID),
 		guests:      make(map[*Guest]struct{}),
 		watches:     make(map[*call]struct{}),
-		methods:     make(map[string]*method),
-		stats:       newStatsTable(),
+		doors:       make(map[string]*stats.Outcomes),
+		retryBudget: stats.BudgetShare{Budget: r.retryBudget},
 		disconnects: make(disconnects),
 		replayTotal: o.ReplayTotal / int64(o.Shards),
-		budgeted:    len(o.policies) > 0,
 	}
 	st.stalls = newStallWatch(st, o.StallTimeout)
 	st.absents = newAbsentWatch(st)

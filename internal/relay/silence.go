@@ -6,6 +6,7 @@ import (
 	"github.com/cabrank/cabrank/internal/grpcwire"
 	"github.com/cabrank/cabrank/internal/h2"
 	"github.com/cabrank/cabrank/internal/health"
+	"github.com/cabrank/cabrank/internal/stats"
 )
 
 // Suspect closes the endpoint for new calls because it is silent, or opens it again (R6).
@@ -34,6 +35,12 @@ func (a *attempt) alive(b *h2.Block, end bool) bool {
 	default:
 		return true
 	}
+}
+
+// endedByClock reports whether the worker's library ended the call at its deadline: the
+// handler may still run.
+func (a *attempt) endedByClock() bool {
+	return a.code == grpcwire.DeadlineExceeded && a.call.late()
 }
 
 // noteAnswer notes a frame of an answer that shows life. Other frames say nothing about the
@@ -69,7 +76,7 @@ type upstreamActivity struct {
 	left   time.Duration // when a call was last given up
 	given  givenUp       // since the last answer
 	last   time.Duration // when the last call of given began
-	lastOf *method       // its method
+	lastOf *stats.Method // its method
 	path   []byte        // its path
 	calls  uint64        // all calls that were sent there
 }
@@ -79,14 +86,14 @@ type upstreamActivity struct {
 type connActivity struct {
 	heard   time.Duration
 	asked   time.Duration
-	askedOf *method
+	askedOf *stats.Method
 }
 
 // owed reports whether the call was sent completely and has no byte of an answer.
 func (a *attempt) owed() bool { return !a.answered && a.up.LocalDone() }
 
 // sent notes that a call was sent completely, if it is the first since the last answer.
-func (uc *upstreamConn) sent(m *method, now time.Duration) {
+func (uc *upstreamConn) sent(m *stats.Method, now time.Duration) {
 	if uc.asked <= uc.heard {
 		uc.asked, uc.askedOf = now, m
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/cabrank/cabrank/internal/grpcwire"
 	"github.com/cabrank/cabrank/internal/rank"
+	"github.com/cabrank/cabrank/internal/stats"
 )
 
 // Everything at once: on each of several shards a cast plays a script of the pieces that the
@@ -44,7 +45,7 @@ func newStress(t *testing.T, seed uint64) *stress {
 	h := &stress{seed: seed, quit: make(chan struct{})}
 	h.world = newWorld(t, func(o *Options) {
 		if o.Shards = 3; seed%2 == 1 {
-			o.Methods, o.RetryBudget = []MethodRule{anyFailure()}, RetryBudget{PerSecond: 1000}
+			o.Methods, o.RetryBudget = []stats.MethodRule{anyFailure()}, stats.RetryBudget{PerSecond: 1000}
 		}
 	})
 	h.good = h.endpoint("good", 64, true)
@@ -185,7 +186,7 @@ func changeAtRandom(o *Options, dice *rand.Rand) {
 		o.Keys.By, o.Keys.Metadata = []KeySource{ByNothing, ByAuthority, ByMetadata}[dice.IntN(3)], "user-agent"
 	}
 	if yes() {
-		o.Methods, o.RetryBudget = []MethodRule{anyFailure()}, RetryBudget{PerSecond: float64(dice.IntN(1000))}
+		o.Methods, o.RetryBudget = []stats.MethodRule{anyFailure()}, stats.RetryBudget{PerSecond: float64(dice.IntN(1000))}
 	}
 	if yes() {
 		o.Rank.Order, o.Rank.Admit = rank.FIFO, rank.BoundedLength

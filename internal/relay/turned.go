@@ -43,7 +43,7 @@ func (c *call) turnedAway(now time.Duration) {
 
 // pauseBeforeMove makes the call wait before it moves, twice as long each time.
 func (c *call) pauseBeforeMove(now time.Duration) {
-	c.st.stats.moved++
+	c.st.tally.events[eventMoved]++
 	c.handBack(rank.NotSent, now)
 	c.pausedUnseen = true
 	c.pauseUntil(now+spread(movePause(c.turned), 0.2, c.st.relay.settings().Random()), now)

@@ -19,6 +19,7 @@ import (
 	"github.com/cabrank/cabrank/internal/door"
 	"github.com/cabrank/cabrank/internal/grpcwire"
 	"github.com/cabrank/cabrank/internal/rank"
+	"github.com/cabrank/cabrank/internal/stats"
 	"github.com/cabrank/cabrank/internal/testkit"
 )
 
@@ -36,11 +37,11 @@ func (w *wire) line(words []string) {
 	switch {
 	case verb == "rig": // Field=value of Options, before all else
 		w.change = append(w.change, func(o *Options) { w.set(reflect.ValueOf(o).Elem(), args) })
-	case verb == "rule": // the same of a MethodRule, of hello unless it has a Pattern
-		rule := MethodRule{Pattern: hello}
+	case verb == "rule": // the same of a stats.MethodRule, of hello unless it has a Pattern
+		rule := stats.MethodRule{Pattern: hello}
 		w.set(reflect.ValueOf(&rule).Elem(), args)
 		w.change = append(w.change, func(o *Options) {
-			o.Methods, o.RetryBudget = append(o.Methods, rule), RetryBudget{PerSecond: 1000}
+			o.Methods, o.RetryBudget = append(o.Methods, rule), stats.RetryBudget{PerSecond: 1000}
 		})
 	case verb == "lane": // NAME Field=value of Lane
 		lane := Lane{LaneOptions: rank.LaneOptions{Name: args[0]}}
@@ -337,7 +338,7 @@ func (w *wire) unquoted(words []string) []string {
 	return words
 }
 
-func (w *wire) seconds(of MethodStats, want []string) {
+func (w *wire) seconds(of stats.MethodStats, want []string) {
 	for _, a := range want {
 		name, want, _ := strings.Cut(a, "=")
 		got := reflect.ValueOf(of).FieldByName(name).FieldByName("Sum").Float()
@@ -376,8 +377,8 @@ func (w *wire) within(what string, got int64, want string) {
 	}
 }
 
-func (w *wire) method(s Stats, name string) MethodStats {
-	at := slices.IndexFunc(s.Methods, func(m MethodStats) bool { return m.Method == name })
+func (w *wire) method(s Stats, name string) stats.MethodStats {
+	at := slices.IndexFunc(s.Methods, func(m stats.MethodStats) bool { return m.Method == name })
 	if at < 0 {
 		w.Fatalf("no counters of %s", name)
 	}

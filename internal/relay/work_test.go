@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cabrank/cabrank/internal/stats"
 	"github.com/cabrank/cabrank/internal/testkit"
 )
 
@@ -25,7 +26,19 @@ func TestWorkCountsOnce(t *testing.T) {
 	caller.WriteHeaders(1, end, request(hello)...)
 	wantStatus(caller, 1, "8", "cabrank: queue full")
 	testkit.Eventually(t, soon, "the call to be counted", func() bool { return g.running() == 0 })
-	if m := g.Stats().of(t, otherMethod); m.Work.Counts[0] != 0 || m.Wait.Counts[0] != 1 {
+	if m := g.Stats().of(t, "other"); m.Work.Counts[0] != 0 || m.Wait.Counts[0] != 1 {
 		t.Errorf("a call without a slot: %v at workers, %v waiting", m.Work.Counts, m.Wait.Counts)
 	}
+}
+
+// of returns what is known of one method.
+func (s Stats) of(t *testing.T, name string) stats.MethodStats {
+	t.Helper()
+	for _, m := range s.Methods {
+		if m.Method == name {
+			return m
+		}
+	}
+	t.Fatalf("no counters of %s", name)
+	return stats.MethodStats{}
 }

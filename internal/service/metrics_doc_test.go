@@ -20,6 +20,7 @@ import (
 	"github.com/cabrank/cabrank/internal/rank"
 	"github.com/cabrank/cabrank/internal/relay"
 	"github.com/cabrank/cabrank/internal/scale"
+	"github.com/cabrank/cabrank/internal/stats"
 	"github.com/cabrank/cabrank/internal/testkit"
 	"github.com/cabrank/cabrank/internal/worker"
 )
@@ -57,13 +58,13 @@ func texts[T fmt.Stringer](of []T) (all []string) {
 type oneMethod struct{ *relay.Relay }
 
 func (o oneMethod) Stats() relay.Stats {
-	stats := o.Relay.Stats()
-	stats.Methods = append(stats.Methods, relay.MethodStats{
+	all := o.Relay.Stats()
+	all.Methods = append(all.Methods, stats.MethodStats{
 		Method: "/a.B/C", Codes: map[string]uint64{"OK": 1},
-		Seconds: relay.Histogram{Counts: []uint64{1}}, Wait: relay.Histogram{Counts: []uint64{1}},
-		Work: relay.Histogram{Counts: []uint64{1}},
+		Seconds: stats.Histogram{Counts: []uint64{1}}, Wait: stats.Histogram{Counts: []uint64{1}},
+		Work: stats.Histogram{Counts: []uint64{1}},
 	})
-	return stats
+	return all
 }
 
 // metricNames returns the names of cabrank's own metrics, from the page.

@@ -14,6 +14,7 @@ import (
 	"github.com/cabrank/cabrank/internal/rank"
 	"github.com/cabrank/cabrank/internal/relay"
 	"github.com/cabrank/cabrank/internal/schema"
+	"github.com/cabrank/cabrank/internal/stats"
 	"github.com/cabrank/cabrank/internal/web"
 	"github.com/cabrank/cabrank/internal/webdoors"
 )
@@ -63,7 +64,7 @@ func (s *service) relayOptions(cfg *config.Config, log *slog.Logger) relay.Optio
 		Rank: rankOptions(cfg),
 		// Retries and hedges of all calls together, so that they do not make an outage worse:
 		// of the calls of the last 10 s, and however few calls there are.
-		RetryBudget: relay.RetryBudget{Ratio: 0.1, PerSecond: 10},
+		RetryBudget: stats.RetryBudget{Ratio: 0.1, PerSecond: 10},
 		BufferTotal: int64(cfg.BufferTotal),
 		ReplayBytes: 64 << 10, // of a request that are kept so that the call can be sent to another worker (R3)
 		ReplayTotal: 16 << 20, // of all requests together

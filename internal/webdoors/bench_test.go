@@ -17,6 +17,7 @@ import (
 	"github.com/cabrank/cabrank/examples/go/workpb"
 	"github.com/cabrank/cabrank/internal/door"
 	"github.com/cabrank/cabrank/internal/relay"
+	"github.com/cabrank/cabrank/internal/stats"
 	"github.com/cabrank/cabrank/internal/testkit"
 )
 
@@ -52,7 +53,7 @@ func BenchmarkDoors(b *testing.B) {
 // nothing, at the 99th percentile, in milliseconds. 5 are promised.
 func BenchmarkTimeoutOfAMethod(b *testing.B) {
 	const bound = 20 * time.Millisecond
-	h := newHouse(b, nil, func(o *relay.Options) { o.Methods = []relay.MethodRule{{Pattern: work + "Io", Timeout: bound}} })
+	h := newHouse(b, nil, func(o *relay.Options) { o.Methods = []stats.MethodRule{{Pattern: work + "Io", Timeout: bound}} })
 	conn, err := grpc.NewClient(h.addr, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	testkit.Must(b, err)
 	defer conn.Close()

@@ -19,6 +19,7 @@ import (
 
 	"github.com/cabrank/cabrank/examples/go/workpb"
 	"github.com/cabrank/cabrank/internal/relay"
+	"github.com/cabrank/cabrank/internal/stats"
 	"github.com/cabrank/cabrank/internal/testkit"
 )
 
@@ -96,7 +97,7 @@ func TestConnectUnary(t *testing.T) {
 // A method is called by GET if its rule says that it may be repeated.
 func TestConnectGet(t *testing.T) {
 	h := newHouse(t, nil, func(o *relay.Options) {
-		o.Methods = []relay.MethodRule{{Pattern: work + "Io", Idempotent: true}}
+		o.Methods = []stats.MethodRule{{Pattern: work + "Io", Idempotent: true}}
 	})
 	message := marshalled(t, &workpb.IoRequest{})
 	for query, want := range map[string]struct {

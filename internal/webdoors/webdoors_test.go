@@ -24,6 +24,7 @@ import (
 
 	"github.com/cabrank/cabrank/examples/go/workpb"
 	"github.com/cabrank/cabrank/internal/relay"
+	"github.com/cabrank/cabrank/internal/stats"
 	"github.com/cabrank/cabrank/internal/testkit"
 )
 
@@ -248,7 +249,7 @@ func TestOwnAnswers(t *testing.T) {
 // none runs on. A worker may notice first, and says so itself.
 func TestTimeoutOfAMethod(t *testing.T) {
 	const bound = 50 * time.Millisecond
-	h := newHouse(t, nil, func(o *relay.Options) { o.Methods = []relay.MethodRule{{Pattern: work + "Io", Timeout: bound}} })
+	h := newHouse(t, nil, func(o *relay.Options) { o.Methods = []stats.MethodRule{{Pattern: work + "Io", Timeout: bound}} })
 	ended := int64(0)
 	over := func(what string) {
 		t.Helper()

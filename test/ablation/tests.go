@@ -26,7 +26,8 @@ func tested() [][]string {
 		{"./internal/ranksim", "./internal/rank"},
 		{"./internal/health"},
 		{"./internal/health/check", "./internal/health"},
-		{"./internal/relay", "./internal/rank", "./internal/health", "./internal/grpcwire"},
+		{"./internal/stats", "./internal/rank", "./internal/health"},
+		{"./internal/relay", "./internal/rank", "./internal/health", "./internal/grpcwire", "./internal/stats"},
 		{"./internal/worker", "./internal/health", "./internal/health/check"},
 	}
 }

@@ -1,6 +1,9 @@
-package relay
+package stats
 
 import (
+	"bytes"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/cabrank/cabrank/internal/grpcwire"
@@ -9,6 +12,8 @@ import (
 
 // MethodRule allows retries and hedges for the calls of a method, and says how they are
 // cancelled. The tags are for package config.
+//
+// Concurrency: Methods never changes a rule; it is replaced.
 type MethodRule struct {
 	// Pattern is "/package.Service/Method", or "/package.Service/*" for all
 	// methods of a service that have no rule of their own.
@@ -27,7 +32,7 @@ type MethodRule struct {
 	// later would; 0 means that it does not. It needs no Idempotent.
 	Timeout time.Duration `key:"timeout" default:"none" range:"1ms..24h" help:"bound on a call from its arrival, as if its caller had set that deadline; a shorter one of the caller counts"`
 	// OnCancel is what happens to the slot of a call that is cancelled while it runs; 0
-	// means Options.OnCancel. It does not need Idempotent.
+	// means the same as for all methods. It does not need Idempotent.
 	OnCancel rank.OnCancel `key:"on_cancel" kind:"cancelled" default:"as for all" help:"slot of a cancelled call, as the key on_cancel"`
 }
 
@@ -37,68 +42,51 @@ const HedgeAuto time.Duration = -1
 // Hedged reports whether a second attempt may be made beside the first.
 func (r MethodRule) Hedged() bool { return r.HedgeAfter != 0 }
 
-// RetryBudget bounds what retries and hedges add to the load of workers:
-// PerSecond of them a second, and beyond that the share Ratio of the calls of the
-// last ten seconds.
-type RetryBudget struct {
-	Ratio     float64
-	PerSecond float64
+// Repeats reports whether a call may be sent again after this code.
+func (r *MethodRule) Repeats(code grpcwire.Code) bool { return slices.Contains(r.RetryOn, code) }
+
+// inForce returns the rule without the parts that have no effect; nil: it allows nothing.
+func (r MethodRule) inForce() *MethodRule {
+	switch {
+	case r.Idempotent && len(r.RetryOn) == 0:
+		r.RetryOn = []grpcwire.Code{grpcwire.Unavailable}
+	case r.Idempotent:
+	case r.Timeout == 0 && r.OnCancel == 0:
+		return nil
+	default:
+		r = MethodRule{Pattern: r.Pattern, Timeout: r.Timeout, OnCancel: r.OnCancel}
+	}
+	return &r
 }
 
-// policy is a MethodRule prepared for calls.
-//
-// Concurrency: immutable.
-type policy struct {
-	idempotent bool
-	retries    int
-	codes      uint32 // bit n: answers with code n are tried again
-	hedgeAfter time.Duration
-	hedgeAuto  bool
-	timeout    time.Duration
-	onCancel   rank.OnCancel
-}
-
-// on reports whether a call may be retried after this code.
-func (p *policy) on(code grpcwire.Code) bool { return p.codes&(1<<code) != 0 }
-
-// idempotent reports whether the call may run more than once.
-func (c *call) idempotent() bool { return c.head.policy != nil && c.head.policy.idempotent }
-
-// newPolicies prepares rules. A method's rule that allows nothing overrides its service's.
-func newPolicies(rules []MethodRule) patterns[*policy] {
-	all := make(patterns[*policy])
+// rulesOf prepares rules. A method's rule that allows nothing overrides its service's.
+func rulesOf(rules []MethodRule) Patterns[*MethodRule] {
+	all := make(Patterns[*MethodRule])
 	for _, rule := range rules {
-		all.add(rule.Pattern, newPolicy(rule))
+		all.Add(rule.Pattern, rule.inForce())
 	}
 	return all
 }
 
-func newPolicy(rule MethodRule) *policy {
-	p := &policy{idempotent: rule.Idempotent, timeout: rule.Timeout, onCancel: rule.OnCancel}
-	if !p.idempotent {
-		if *p == (policy{}) {
-			return nil
-		}
-		return p
-	}
-	p.retries, p.hedgeAfter, p.hedgeAuto = rule.Retries, max(rule.HedgeAfter, 0), rule.HedgeAfter == HedgeAuto
-	for _, code := range rule.RetryOn {
-		p.codes |= 1 << code
-	}
-	if p.codes == 0 {
-		p.codes = 1 << grpcwire.Unavailable
-	}
-	return p
+// Patterns maps methods to values: by whole name, "/package.Service/Method", or else by
+// service, "/package.Service/*".
+//
+// Concurrency: immutable once made.
+type Patterns[T any] map[string]T
+
+// Add sets the value for the methods of a pattern.
+func (p Patterns[T]) Add(pattern string, said T) {
+	p[strings.TrimSuffix(pattern, "*")] = said
 }
 
-// MayRepeat reports whether a rule says that calls of a method may run more than once.
-func (r *Relay) MayRepeat(path string) bool {
-	p := r.policyOf([]byte(path))
-	return p != nil && p.idempotent
-}
-
-// policyOf returns the policy of the method of a path, nil: no policy.
-func (r *Relay) policyOf(path []byte) *policy {
-	p, _ := r.settings().policies.find(path)
-	return p
+// Find returns the value for the method of a path.
+func (p Patterns[T]) Find(path []byte) (said T, found bool) {
+	if len(p) == 0 {
+		return said, false
+	}
+	if said, found = p[string(path)]; found {
+		return said, true
+	}
+	said, found = p[string(path[:bytes.LastIndexByte(path, '/')+1])]
+	return said, found
 }

@@ -1,4 +1,4 @@
-package relay
+package stats
 
 import (
 	"testing"
@@ -7,8 +7,8 @@ import (
 )
 
 // A method's rule goes before its service's, also if it allows less.
-func TestPolicies(t *testing.T) {
-	p := newPolicies([]MethodRule{
+func TestRules(t *testing.T) {
+	p := rulesOf([]MethodRule{
 		{Pattern: "/shop.Cart/*", Idempotent: true, Retries: 1, RetryOn: []grpcwire.Code{grpcwire.Unavailable}},
 		{Pattern: "/shop.Cart/Show", Idempotent: true, Retries: 3, RetryOn: []grpcwire.Code{grpcwire.Aborted, grpcwire.Unauthenticated}},
 		{Pattern: "/shop.Cart/Pay"},
@@ -20,16 +20,16 @@ func TestPolicies(t *testing.T) {
 		"/shop.Cart": -1, "/shop.Carts/List": -1, "/shop.Cart/List/All": -1, "/": -1, "": -1, "*": -1,
 	} {
 		got := -1
-		if of, _ := p.find([]byte(path)); of != nil {
-			got = of.retries
+		if of, _ := p.Find([]byte(path)); of != nil {
+			got = of.Retries
 		}
 		if got != retries {
-			t.Errorf("%s: got %d retries, want %d (-1: no policy)", path, got, retries)
+			t.Errorf("%s: got %d retries, want %d (-1: no rule)", path, got, retries)
 		}
 	}
-	show, _ := p.find([]byte("/shop.Cart/Show"))
+	show, _ := p.Find([]byte("/shop.Cart/Show"))
 	for code := range grpcwire.Code(grpcwire.NumCodes) {
-		if want := code == grpcwire.Aborted || code == grpcwire.Unauthenticated; show.on(code) != want {
+		if want := code == grpcwire.Aborted || code == grpcwire.Unauthenticated; show.Repeats(code) != want {
 			t.Errorf("%v: got %v", code, !want)
 		}
 	}

@@ -1,4 +1,4 @@
-package relay
+package stats
 
 import (
 	"testing"
@@ -6,9 +6,9 @@ import (
 )
 
 // takes makes all the attempts that the budget allows at now, and counts them.
-func (b *retryBudget) takes(now time.Duration) (n int) {
+func (b *Budget) takes(now time.Duration) (n int) {
 	for n < 1e6 && b.allows(0, now) {
-		b.spend(now)
+		b.Spend(now)
 		n++
 	}
 	return n
@@ -17,21 +17,21 @@ func (b *retryBudget) takes(now time.Duration) (n int) {
 // There are perSecond attempts a second, and beyond them the share ratio of the
 // calls of the last ten seconds.
 func TestRetryBudget(t *testing.T) {
-	b := newRetryBudget(RetryBudget{Ratio: 0.1, PerSecond: 10})
+	b := NewBudget(RetryBudget{Ratio: 0.1, PerSecond: 10})
 	for second := range 12 {
 		if n := b.takes(time.Duration(second)*time.Second + 999*time.Millisecond); n != 10 {
 			t.Errorf("second %d without a call: %d attempts, want 10", second, n)
 		}
 	}
 	const later = 100 * time.Second // all of that is forgotten
-	b.add(1000, later)
+	b.allows(1000, later)
 	if n := b.takes(later); n != 100 {
 		t.Errorf("after 1000 calls: %d attempts, want 100", n)
 	}
 	if n := b.takes(later + 9*time.Second); n != 10 {
 		t.Errorf("9 s later: %d attempts, want the 10 of that second", n)
 	}
-	b.add(2000, later+10*time.Second)
+	b.allows(2000, later+10*time.Second)
 	if n := b.takes(later + 10*time.Second); n != 190 {
 		t.Errorf("10 s later, after 2000 calls: %d attempts, want 200 less the 10 of the second before", n)
 	}
@@ -42,15 +42,15 @@ func TestRetryBudget(t *testing.T) {
 
 // Less than one a second is one now and then, and nothing is nothing.
 func TestSmallRetryBudget(t *testing.T) {
-	b := newRetryBudget(RetryBudget{PerSecond: 0.5})
-	b.add(1e6, 0)
+	b := NewBudget(RetryBudget{PerSecond: 0.5})
+	b.allows(1e6, 0)
 	for second, want := range []int{1, 0, 1, 0, 1} {
 		if n := b.takes(time.Duration(second) * time.Second); n != want {
 			t.Errorf("second %d: %d attempts, want %d", second, n, want)
 		}
 	}
-	none := newRetryBudget(RetryBudget{})
-	none.add(1e6, time.Second)
+	none := NewBudget(RetryBudget{})
+	none.allows(1e6, time.Second)
 	if n := none.takes(time.Hour); n != 0 {
 		t.Errorf("%d attempts without a budget", n)
 	}
@@ -60,23 +60,17 @@ func TestSmallRetryBudget(t *testing.T) {
 // so that a quiet shard's share is not forgotten.
 func TestCallsCountForBudget(t *testing.T) {
 	for calls, want := range map[int]int{0: 0, 50: 5, 127: 12, 128: 12, 1000: 100} {
-		g := newRig(t, func(o *Options) {
-			o.Methods = []MethodRule{{Pattern: hello, Idempotent: true, Retries: 1}}
-			o.RetryBudget = RetryBudget{Ratio: 0.1}
-		})
-		g.shards[0].do(func() {
-			st := g.shards[0]
-			for range calls {
-				st.countCall(st.Now())
-			}
-			got := 0
-			for st.mayTry(st.Now()) {
-				g.retryBudget.spend(st.Now())
-				got++
-			}
-			if got != want {
-				t.Errorf("%d calls: %d attempts, want %d", calls, got, want)
-			}
-		})
+		share := BudgetShare{Budget: NewBudget(RetryBudget{Ratio: 0.1})}
+		for range calls {
+			share.Count(0)
+		}
+		got := 0
+		for share.Allows(0) {
+			share.Spend(0)
+			got++
+		}
+		if got != want {
+			t.Errorf("%d calls: %d attempts, want %d", calls, got, want)
+		}
 	}
 }
