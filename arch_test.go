@@ -36,8 +36,8 @@ type layer struct {
 // it. Imports go one way, from the top of this list to the bottom:
 //
 //	cmd/cabrank → service → admin → relay → shard → h2
-//	                                      → stats → health, rank
-//	                                      → door, grpcwire
+//	                                      → callers → stats → health, rank
+//	                                      → door, grpcwire, list
 //
 // A package that is not on the list fails the test: whoever adds one decides
 // here what it may know. An entry may wait for its package.
@@ -89,13 +89,15 @@ var layers = map[string]layer{
 		documented: true,
 	},
 	// What is known of methods. It is handed times and codes, and knows no call.
-	"internal/stats": {
-		inside: []string{"internal/grpcwire", "internal/health", "internal/rank"},
-		notStd: []string{"os", "syscall"},
-		pure:   true, documented: true,
+	"internal/stats": {inside: []string{"internal/grpcwire", "internal/health", "internal/rank"}, notStd: []string{"os", "syscall"}, pure: true, documented: true},
+	// Who a caller is, and what it may hold. It knows no call, no stream and no shard.
+	"internal/callers": {
+		inside: []string{"internal/door", "internal/grpcwire", "internal/h2", "internal/list", "internal/rank", "internal/stats"},
+		notStd: []string{"os", "syscall"}, pure: true, documented: true,
 	},
+	"internal/list": {notStd: []string{"net", "os", "syscall"}, pure: true, documented: true},
 	"internal/relay": {
-		inside:     []string{"internal/door", "internal/h2", "internal/shard", "internal/grpcwire", "internal/health", "internal/rank", "internal/stats"},
+		inside:     []string{"internal/callers", "internal/list", "internal/door", "internal/h2", "internal/shard", "internal/grpcwire", "internal/health", "internal/rank", "internal/stats"},
 		notStd:     []string{"os/exec"},
 		documented: true,
 	},
@@ -155,7 +157,7 @@ var layers = map[string]layer{
 	},
 	// Their gRPC methods, called by sockets: it joins the relay and the schema.
 	"internal/methods": {
-		inside:     []string{"internal/broker", "internal/door", "internal/grpcwire", "internal/relay", "internal/schema"},
+		inside:     []string{"internal/broker", "internal/callers", "internal/door", "internal/grpcwire", "internal/relay", "internal/schema"},
 		outside:    []string{"google.golang.org/grpc", "google.golang.org/protobuf"},
 		notStd:     []string{"os", "syscall", "os/exec"},
 		documented: true,
@@ -195,7 +197,7 @@ var layers = map[string]layer{
 	"internal/health/check": {inside: []string{"internal/health", "internal/schema"}, outside: []string{"google.golang.org/grpc"}, notStd: []string{"os"}, documented: true},
 	"internal/config": {
 		// Its groups of keys are the options of the parts that go by them.
-		inside:  []string{"internal/certs", "internal/cgroup", "internal/grpcwire", "internal/rank", "internal/relay", "internal/scrape", "internal/socket", "internal/spelling", "internal/stats", "internal/strictyaml", "internal/worker"},
+		inside:  []string{"internal/callers", "internal/certs", "internal/cgroup", "internal/grpcwire", "internal/rank", "internal/relay", "internal/scrape", "internal/socket", "internal/spelling", "internal/stats", "internal/strictyaml", "internal/worker"},
 		outside: anything, notStd: []string{"net/http", "os/exec"},
 	},
 	// What keys mean is for others.
@@ -438,8 +440,7 @@ var mutable = map[string]string{
 	"internal/testkit.schemeForm":     "a compiled expression",
 	"internal/testkit/exchange.files": "embedded by the compiler",
 
-	"internal/stats.bounds": "a table of numbers",
-
+	"internal/stats.bounds":         "a table of numbers",
 	"internal/relay.pathCheck":      "bytes to compare with",
 	"internal/relay.pathHealth":     "bytes to compare with",
 	"internal/relay.pathOwn":        "bytes to compare with",

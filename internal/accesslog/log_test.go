@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cabrank/cabrank/internal/callers"
 	"github.com/cabrank/cabrank/internal/grpcwire"
 	"github.com/cabrank/cabrank/internal/relay"
 	"github.com/cabrank/cabrank/internal/testkit"
@@ -22,7 +23,7 @@ func call(code grpcwire.Code, took time.Duration) *relay.Access {
 	return &relay.Access{
 		Path: []byte("/shop.Orders/Get"), GRPC: true, Code: code, Worker: "worker-2", Took: took,
 		Waited: 412 * time.Microsecond, Worked: 12 * time.Millisecond, Received: 5, Sent: 700,
-		Caller: relay.Caller{Address: "10.0.0.7", Door: "grpc"}, Hops: 1,
+		Caller: callers.Caller{Address: "10.0.0.7", Door: "grpc"}, Hops: 1,
 	}
 }
 
@@ -34,7 +35,7 @@ func TestLine(t *testing.T) {
 	if got := string(appendCall(nil, call(grpcwire.OK, 12500*time.Microsecond), at)); got != want {
 		t.Errorf("line is\n%swant\n%s", got, want)
 	}
-	odd := &relay.Access{Path: []byte("/a\"\n\xff" + strings.Repeat("x", 300)), Status: 404, Reason: "no_worker", Tries: 2, Caller: relay.Caller{Identity: "jürgen"}}
+	odd := &relay.Access{Path: []byte("/a\"\n\xff" + strings.Repeat("x", 300)), Status: 404, Reason: "no_worker", Tries: 2, Caller: callers.Caller{Identity: "jürgen"}}
 	line := appendCall(nil, odd, at)
 	var read struct {
 		Method  string `json:"method"`

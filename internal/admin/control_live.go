@@ -2,7 +2,6 @@ package admin
 
 import (
 	"os"
-	"slices"
 	"time"
 
 	"github.com/cabrank/cabrank/internal/relay"
@@ -93,8 +92,7 @@ func NewLive(stats relay.Stats, began time.Time) Live {
 // add adds a histogram; all have the same bounds.
 func (t *LiveTimes) add(h stats.Histogram) {
 	if t.Counts == nil {
-		t.Bounds, t.Counts = h.Bounds, slices.Clone(h.Counts)
-		return
+		t.Bounds, t.Counts = h.Bounds, make([]uint64, len(h.Counts))
 	}
 	for i, n := range h.Counts {
 		t.Counts[i] += n

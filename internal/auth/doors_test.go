@@ -23,6 +23,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/descriptorpb"
 
+	"github.com/cabrank/cabrank/internal/callers"
 	"github.com/cabrank/cabrank/internal/door"
 	"github.com/cabrank/cabrank/internal/rank"
 	"github.com/cabrank/cabrank/internal/relay"
@@ -35,12 +36,12 @@ import (
 // bearers asks calls for their token, as cabrank run has it.
 type bearers struct{ *Verifier }
 
-func (b bearers) Verify(authorization string) (relay.Pass, error) {
+func (b bearers) Verify(authorization string) (callers.Pass, error) {
 	id, err := b.Verifier.Verify(Bearer(authorization))
 	if err != nil {
-		return relay.Pass{}, err
+		return callers.Pass{}, err
 	}
-	return relay.Pass{User: id.User, Until: id.Expires, May: id.MayCall}, nil
+	return callers.Pass{User: id.User, Until: id.Expires, May: id.MayCall}, nil
 }
 
 // askedDoor is a relay on loopback that asks for tokens, with callers and a worker.
@@ -71,7 +72,7 @@ func askAtDoor(t *testing.T, v *Verifier) *askedDoor {
 	r := relay.New(relay.Options{
 		Other: other, HTTP1: func(g *relay.Guest) { http1.ServeConn(g) },
 		Shards: 1, QueueLength: 10, QueueTimeout: soon, MinReady: 1, OnCancel: rank.Free, BufferTotal: 64 << 20,
-		HeaderList: 32 << 10, MaxStreams: 100, MaxHops: 8, Keys: relay.Keys{By: relay.ByPeer},
+		HeaderList: 32 << 10, MaxStreams: 100, MaxHops: 8, Keys: callers.Keys{By: callers.ByPeer},
 		Limits: relay.Limits{Connections: 10, Handshake: soon, Window: 64 << 10, MaxWindow: 1 << 20, Buffer: 16 << 20},
 		Log:    slog.New(slog.DiscardHandler), Random: func() float64 { return 0.5 }, Auth: bearers{v},
 	})

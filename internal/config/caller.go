@@ -8,11 +8,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/cabrank/cabrank/internal/relay"
+	"github.com/cabrank/cabrank/internal/callers"
 )
 
 const (
-	unixPeer       = "unix"       // the address of all that come over unix sockets
 	authorityField = ":authority" // the one pseudo header that says who calls whom
 	callersLegal   = "values of fair.key"
 
@@ -32,7 +31,7 @@ func quoteCaller(value string) string {
 
 func callerIsTold(value string) bool {
 	_, err := netip.ParseAddr(value)
-	return err == nil || value == unixPeer || value == ""
+	return err == nil || value == callers.UnixPeer || value == ""
 }
 
 // callerPath names the entry of a caller, as far as that may be told.
@@ -83,7 +82,7 @@ func (c *Config) tidyCallers() (faults Faults) {
 // the shortest, without a zone; and what is wrong with it.
 func (c *Config) tidyCaller(owners map[string]string, lane, written string) (value, what, allowed string) {
 	value = written
-	if c.Fair.Key.By == relay.ByPeer && written != unixPeer {
+	if c.Fair.Key.By == callers.ByPeer && written != callers.UnixPeer {
 		address, err := netip.ParseAddr(written)
 		if err != nil {
 			allowed = fmt.Sprintf("addresses, unix, or another fair.key (%s)", c.origins["fair.key"])

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/cabrank/cabrank/internal/relay"
+	"github.com/cabrank/cabrank/internal/callers"
 )
 
 // Keyed is one of some words, of which one takes a name: "peer", "metadata:x-tenant".
@@ -20,7 +20,7 @@ type (
 	// ":authority": what a ring hashes.
 	Balance = Keyed[policy]
 	// CallerKey says by what callers are told apart. The name is that of the metadata key.
-	CallerKey = Keyed[relay.KeySource]
+	CallerKey = Keyed[callers.KeySource]
 )
 
 // String returns it as it is written.
@@ -84,6 +84,6 @@ func balance() value[Balance] {
 }
 
 func callerKey() value[CallerKey] {
-	plain := words(relay.ByPeer, relay.ByAuthority, relay.ByNothing)
-	return keyed(plain, relay.ByMetadata, "metadata needs a name, as in metadata:x-tenant", plain.legal+", metadata:NAME", checkCallerName, true)
+	plain := words(callers.ByPeer, callers.ByAuthority, callers.ByNothing)
+	return keyed(plain, callers.ByMetadata, "metadata needs a name, as in metadata:x-tenant", plain.legal+", metadata:NAME", checkCallerName, true)
 }

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cabrank/cabrank/internal/callers"
 	"github.com/cabrank/cabrank/internal/rank"
-	"github.com/cabrank/cabrank/internal/relay"
 	"github.com/cabrank/cabrank/internal/worker"
 )
 
@@ -63,7 +63,7 @@ func TestDefaults(t *testing.T) {
 		Probes:      Listener{On: true, Port: 5555},
 		Metrics:     Metrics{Listener: Listener{On: true, Port: 9394, Path: "/metrics"}, Interval: 5 * time.Second},
 		Queue:       Queue{1000, 30 * time.Second, true, true},
-		Fair:        Fair{Key: CallerKey{By: relay.ByPeer}},
+		Fair:        Fair{Key: CallerKey{By: callers.ByPeer}},
 		DNS:         DNS{Servers: []string{}},
 	}
 	if config.Log != want.Log || config.Listen != want.Listen || config.CallTimeout != 0 || !reflect.DeepEqual(config.Workers, want.Workers) ||

@@ -3,7 +3,7 @@ package config
 import (
 	"testing"
 
-	"github.com/cabrank/cabrank/internal/relay"
+	"github.com/cabrank/cabrank/internal/callers"
 )
 
 // Slots that adapt begin between their bounds, whichever source gave these.
@@ -35,7 +35,7 @@ func TestAutoSlots(t *testing.T) {
 
 func TestCallerKeys(t *testing.T) {
 	for text, want := range map[string]CallerKey{
-		"peer": {By: relay.ByPeer}, "Authority": {By: relay.ByAuthority}, "none": {}, "metadata:x-tenant": {relay.ByMetadata, "x-tenant"},
+		"peer": {By: callers.ByPeer}, "Authority": {By: callers.ByAuthority}, "none": {}, "metadata:x-tenant": {callers.ByMetadata, "x-tenant"},
 	} {
 		c := mustLoad(t, sources(nil, "CABRANK_FAIR_KEY="+text))
 		if c.Fair.Key != want {

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/cabrank/cabrank/internal/relay"
+	"github.com/cabrank/cabrank/internal/callers"
 )
 
 // warnings tells of settings that someone wrote and that other settings make idle, which
@@ -16,7 +16,7 @@ func (c *Config) warnings() (all []string) {
 			all = append(all, fmt.Sprintf("%s: %s has no effect: %s (%s)", origin, key, reason, c.origins[because]))
 		}
 	}
-	oneCaller, noSockets := c.Fair.Key.By == relay.ByNothing, len(c.Socket.Paths) == 0
+	oneCaller, noSockets := c.Fair.Key.By == callers.ByNothing, len(c.Socket.Paths) == 0
 	const one, without = "fair.key is none, so that all callers are one", "there are no sockets, socket.path is none"
 	idle(oneCaller && len(c.Fair.Weights) > 0, "fair.weights", one, "fair.key")
 	idle(!c.SecureUpstreams(), "upstream_tls", "no upstream begins with tls:", "upstreams")

@@ -16,6 +16,7 @@ import (
 
 	"github.com/cabrank/cabrank/examples/go/workpb"
 	"github.com/cabrank/cabrank/internal/broker"
+	"github.com/cabrank/cabrank/internal/callers"
 	"github.com/cabrank/cabrank/internal/methods"
 	"github.com/cabrank/cabrank/internal/rank"
 	"github.com/cabrank/cabrank/internal/relay"
@@ -95,7 +96,7 @@ func newHouse(t testing.TB, register func(*grpc.Server), change ...func(*relay.O
 	h := &house{t: t, worker: &worker{seen: make(chan metadata.MD, 100), release: make(chan struct{})}}
 	o := relay.Options{
 		Shards: 1, QueueLength: 100, QueueTimeout: soon, MinReady: 1, OnCancel: rank.Free,
-		BufferTotal: 64 << 20, HeaderList: 16 << 10, MaxStreams: 100, MaxHops: 8, Keys: relay.Keys{By: relay.ByPeer},
+		BufferTotal: 64 << 20, HeaderList: 16 << 10, MaxStreams: 100, MaxHops: 8, Keys: callers.Keys{By: callers.ByPeer},
 		Limits: relay.Limits{Connections: 100, Handshake: soon, Window: 64 << 10, MaxWindow: 1 << 20, Buffer: 16 << 20},
 		Log:    slog.New(slog.DiscardHandler), Random: func() float64 { return 0.5 },
 	}

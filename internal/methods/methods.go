@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/cabrank/cabrank/internal/broker"
+	"github.com/cabrank/cabrank/internal/callers"
 	"github.com/cabrank/cabrank/internal/relay"
 	"github.com/cabrank/cabrank/internal/schema"
 )
@@ -94,12 +95,8 @@ func (m *Methods) callerOf(who *broker.Caller) *caller {
 }
 
 // told returns a socket in the relay's words.
-func told(who *broker.Caller) relay.Caller {
-	c := relay.Caller{Address: who.Address, Certificate: who.Certificate, Door: Door}
-	if who.User != "" {
-		c.Identity = relay.TokenIdentity(who.User)
-	}
-	return c
+func told(who *broker.Caller) callers.Caller {
+	return callers.Caller{Address: who.Address, Identity: callers.TokenIdentity(who.User), Certificate: who.Certificate, Door: Door}
 }
 
 // Left ends the calls of a socket that has ended.

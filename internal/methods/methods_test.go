@@ -18,6 +18,7 @@ import (
 
 	"github.com/cabrank/cabrank/examples/go/workpb"
 	"github.com/cabrank/cabrank/internal/broker"
+	"github.com/cabrank/cabrank/internal/callers"
 	"github.com/cabrank/cabrank/internal/methods"
 	"github.com/cabrank/cabrank/internal/relay"
 	"github.com/cabrank/cabrank/internal/stats"
@@ -134,7 +135,7 @@ func TestTimeoutOfAMethod(t *testing.T) {
 // refused with 503, one above what a caller may do with 429.
 func TestOverload(t *testing.T) {
 	h := newHouse(t, nil, func(o *relay.Options) {
-		o.QueueLength, o.Keys = 1, relay.Keys{By: relay.ByPeer, Concurrent: 4}
+		o.QueueLength, o.Keys = 1, callers.Keys{By: callers.ByPeer, Concurrent: 4}
 		o.Rank.StreamSlots = 2 // both, also for a method of which no call has ended
 	})
 	var all []outcome
@@ -158,7 +159,7 @@ func TestOverload(t *testing.T) {
 }
 
 func TestTooManyCallsOfOne(t *testing.T) {
-	h := newHouse(t, nil, func(o *relay.Options) { o.Keys = relay.Keys{By: relay.ByPeer, Concurrent: 2} })
+	h := newHouse(t, nil, func(o *relay.Options) { o.Keys = callers.Keys{By: callers.ByPeer, Concurrent: 2} })
 	for range 2 {
 		testkit.Must(t, h.call(t.Context(), ioPath, `{"millis":1}`, soon).taken(t))
 	}

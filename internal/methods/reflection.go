@@ -13,6 +13,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/cabrank/cabrank/internal/broker"
+	"github.com/cabrank/cabrank/internal/callers"
 	"github.com/cabrank/cabrank/internal/grpcwire"
 	"github.com/cabrank/cabrank/internal/relay"
 	"github.com/cabrank/cabrank/internal/schema"
@@ -27,7 +28,7 @@ const mostDescription = 16 << 20
 // which any worker that is ready answers outside of its slots. Without one they wait for
 // it like any call.
 func Reflection(r *relay.Relay) schema.Opener {
-	local := r.ServeLocal(relay.Caller{Door: Door})
+	local := r.ServeLocal(callers.Caller{Door: Door})
 	return func(ctx context.Context, path string) (schema.Stream, error) {
 		s := &conversation{budget: budget{most: 2 * mostDescription}, left: mostDescription}
 		s.in = grpcwire.Messages{From: &s.call, Budget: &s.budget, Most: mostDescription}

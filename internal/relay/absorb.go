@@ -29,7 +29,11 @@ func (c *call) absorb() {
 	room := min(o.AbsorbBytes-c.up.Window()-c.ahead, o.Limits.Buffer/2-cc.ahead) + owed
 	n := min(unpaid, room) / step * step
 	loan := max(n-owed, 0)
-	if n <= 0 || c.st.relay.budget.Pressed() || !c.st.relay.lend(loan) {
+	if n <= 0 || c.st.relay.budget.Pressed() {
+		return
+	}
+	if r := c.st.relay; r.absorbed.Add(int64(loan)) > r.bufferTotal()/2 {
+		r.absorbed.Add(int64(-loan))
 		return
 	}
 	c.ahead += loan
@@ -47,13 +51,4 @@ func (c *call) repay(n int) int {
 		c.st.relay.absorbed.Add(int64(-paid))
 	}
 	return n - paid
-}
-
-// lend counts credit for n bytes against the bound of the process, if there is room.
-func (r *Relay) lend(n int) bool {
-	if r.absorbed.Add(int64(n)) <= r.bufferTotal()/2 {
-		return true
-	}
-	r.absorbed.Add(int64(-n))
-	return false
 }

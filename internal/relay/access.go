@@ -3,6 +3,7 @@ package relay
 import (
 	"time"
 
+	"github.com/cabrank/cabrank/internal/callers"
 	"github.com/cabrank/cabrank/internal/grpcwire"
 )
 
@@ -18,7 +19,7 @@ type Access struct {
 	Reason string        // why Cabrank itself ended it, as in cabrank_refusals_total; "": a worker answered
 	Worker string        // the last one that had it; "": none
 
-	Caller Caller
+	Caller callers.Caller
 	Hops   int // cabranks that it passed before
 
 	Took   time.Duration // from its head to its end

@@ -109,10 +109,6 @@ func (a *attempt) unsend() bool {
 	return a.unseen
 }
 
-// neverSeen takes the call back if the worker has not seen it, and reports whether it
-// has not. The call has a slot there and may not have been written at all.
-func (a *attempt) neverSeen() bool { return a.via == nil || a.unsend() }
-
 // leaveStream ends the worker's stream, if it is still open, and reports whether the
 // worker has never seen it. It tells the connection in any case: a retired connection
 // waits for its last stream.

@@ -3,8 +3,10 @@ package relay
 import (
 	"time"
 
+	"github.com/cabrank/cabrank/internal/callers"
 	"github.com/cabrank/cabrank/internal/grpcwire"
 	"github.com/cabrank/cabrank/internal/h2"
+	"github.com/cabrank/cabrank/internal/list"
 	"github.com/cabrank/cabrank/internal/rank"
 	"github.com/cabrank/cabrank/internal/shard"
 	"github.com/cabrank/cabrank/internal/stats"
@@ -40,7 +42,7 @@ type call struct {
 // again.
 type callFields struct {
 	caller   *callerConn
-	callerID *callerID
+	callerID *callers.ID
 	head     *requestHead
 	method   *stats.Method // nil until a worker has answered the method
 	health   *question     // its health question; nil: not a health call
@@ -105,8 +107,8 @@ type callFields struct {
 	last           *rank.Endpoint // the last endpoint that gave it a slot; nil: none
 
 	nextFree *call
-	counted  int        // its bytes in callerConn.held
-	node     node[call] // in callerConn.waiting
+	counted  int             // its bytes in callerConn.held
+	node     list.Node[call] // in callerConn.waiting
 }
 
 // reset frees the call's buffers and sets its fields to zero.
@@ -118,7 +120,7 @@ func (c *call) reset() {
 	if c.hedge != nil {
 		c.st.recycleAttempt(c.hedge)
 	}
-	c.node.leave()
+	c.node.Leave()
 	c.countHeld(0)
 	c.repay(c.ahead)
 	pool.Put(c.req)
@@ -183,11 +185,11 @@ func (c *call) setClock(now time.Duration) {
 // enter asks the rank for a slot for the first time.
 func (c *call) enter(now time.Duration) {
 	c.waitUntil = now + c.st.relay.settings().QueueTimeout
-	if c.node.listed() {
+	if c.node.Listed() {
 		c.leaveWaiting() // until it waits again
 	}
 	q := &c.ticket.Request // field by field: a composite literal of this size would be copied
-	q.Method, q.Account, q.Lane, q.Hash = c.rankMethod(), c.head.account(), c.head.lane, c.head.hash
+	q.Method, q.Account, q.Lane, q.Hash = c.st.relay.methods.InRank(c.method, c.head.path), c.head.account(), c.head.lane, c.head.hash
 	q.OnCancel, q.Avoid = c.onCancel(), nil
 	q.Deadline, q.Until, q.Arrived = c.deadline, c.waitUntil, now
 	lease, verdict, reason := c.st.relay.rank.Acquire(&c.ticket, c, now)
@@ -338,7 +340,8 @@ func (c *call) requeue(outcome rank.Outcome, now time.Duration) {
 func (c *call) move(outcome rank.Outcome, now time.Duration) (next rank.Lease, granted bool) {
 	c.handBack(outcome, now)
 	if c.reflection {
-		c.restartReflection(now)
+		c.reflection = false
+		c.startReflection(now) // or it waits like any other call
 		return next, false
 	}
 	return c.rejoin(now)
@@ -421,7 +424,7 @@ func (c *call) leaveWorker(outcome rank.Outcome, now time.Duration) {
 	}
 	c.reattach()
 	switch {
-	case (outcome == rank.Cancelled || outcome == rank.Failed) && c.neverSeen():
+	case (outcome == rank.Cancelled || outcome == rank.Failed) && (c.via == nil || c.unsend()): // it may not have been written at all
 		outcome = rank.NotSent // the worker had no part in the call
 	case outcome == rank.Cancelled && c.mayFinish():
 		c.detach(now)

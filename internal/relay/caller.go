@@ -5,10 +5,11 @@ import (
 	"net"
 	"time"
 
+	"github.com/cabrank/cabrank/internal/callers"
 	"github.com/cabrank/cabrank/internal/door"
 	"github.com/cabrank/cabrank/internal/h2"
+	"github.com/cabrank/cabrank/internal/list"
 	"github.com/cabrank/cabrank/internal/shard"
-	"github.com/cabrank/cabrank/internal/stats"
 )
 
 // finalGoAway is how long the first GOAWAY may go unanswered (R17).
@@ -18,54 +19,49 @@ const finalGoAway = time.Second
 type callerConn struct {
 	st           *shardState
 	link         *shard.Link
-	callerID     callerID // of its calls, unless a call has one of its own
-	local        *h2.Conn // the other end in this process, nil: a socket
-	localCaller  *Local   // the Local that has that end
-	doorCalls    *Local   // by which its doors make calls; nil: none yet
+	callerID     callers.ID // of its calls, unless a call has one of its own
+	local        *h2.Conn   // the other end in this process, nil: a socket
+	localCaller  *Local     // the Local that has that end
+	doorCalls    *Local     // by which its doors make calls; nil: none yet
 	lifetime     lifetime
-	overNetwork  bool             // the peer is on another machine
-	secure       bool             // over TLS
-	proxied      bool             // its peer is one of Options.Proxies
-	asked        time.Duration    // when the unanswered PING was sent, 0: none; see absentWatch
-	acked        uint64           // bytes that its machine had acknowledged by then
-	held         int              // bytes that wait here for its calls, see call.count
-	excess       int              // bytes that its engine holds above the allowance of each connection
-	source       *source          // its address
-	waiting      list[call]       // its calls that can be shed
-	class        uint8            // by heldBytes, see sheddable; 0: nothing can be shed
-	byHeld       node[callerConn] // in sheddable.classes
-	idle         idleEntry        // used while it has no call
-	answeredHere int              // its health calls, which Cabrank answers
+	overNetwork  bool                  // the peer is on another machine
+	secure       bool                  // over TLS
+	proxied      bool                  // its peer is one of Options.Proxies
+	asked        time.Duration         // when the unanswered PING was sent, 0: none; see absentWatch
+	acked        uint64                // bytes that its machine had acknowledged by then
+	held         int                   // bytes that wait here for its calls, see call.count
+	excess       int                   // bytes that its engine holds above the allowance of each connection
+	source       *callers.Source       // its address
+	waiting      list.List[call]       // its calls that can be shed
+	class        uint8                 // by heldBytes, see sheddable; 0: nothing can be shed
+	byHeld       list.Node[callerConn] // in sheddable.classes
+	idle         callers.IdlePlace     // used while it has no call
+	answeredHere int                   // its health calls, which Cabrank answers
 
-	ahead     int           // credit given ahead for its answers, see call.absorb
-	timer     shard.Timer   // end of the handshake; next look at its lifetime; end of the wait after GOAWAY
-	recent    *stats.Method // of its last call: most callers use few methods
-	head      *requestHead  // of its last call, if the next may have the same
-	key       *key          // of its last call; nil: none yet, or callers are not told apart
-	pass      *cachedPass   // of the call that begins; nil: no checked token, or none is needed
-	leaving   bool          // it has to end
-	leaveSaid bool          // the first GOAWAY is out
-	finalled  bool          // the final GOAWAY is out
+	ahead     int                // credit given ahead for its answers, see call.absorb
+	timer     shard.Timer        // end of the handshake; next look at its lifetime; end of the wait after GOAWAY
+	head      *requestHead       // of its last call, if the next may have the same
+	key       *callers.Key       // of its last call; nil: none yet, or callers are not told apart
+	pass      *callers.KnownPass // of the call that begins; nil: no checked token, or none is needed
+	leaving   bool               // it has to end
+	leaveSaid bool               // the first GOAWAY is out
+	finalled  bool               // the final GOAWAY is out
 }
 
 // callerSide gets the frames of callers' connections (h2.Handler).
 type callerSide struct{ st *shardState }
 
-// accept takes a caller's connection into the shard.
-func (st *shardState) accept(nc net.Conn, from *source) {
-	st.do(func() { st.admit(nc, from, "") })
-}
-
-// admit is accept under the lock. name is that of the caller's certificate, "": none.
-func (st *shardState) admit(nc net.Conn, from *source, name string) {
+// admit takes a caller's connection into the shard. name is that of its certificate, "": none.
+// Called under the lock.
+func (st *shardState) admit(nc net.Conn, from *callers.Source, name string) {
 	if st.relay.closing.Load() { // otherwise nobody would close it
-		st.relay.countOut(from)
+		st.relay.sources.Leave(from)
 		_ = nc.Close()
 		return
 	}
 	cc := &callerConn{st: st, source: from}
 	cc.timer.Owner = cc
-	cc.callerID = st.newCallerID(Caller{Address: callerAddress(nc), Certificate: name, Door: socketDoor})
+	cc.callerID = st.ids.New(callers.Caller{Address: callerAddress(nc), Certificate: name, Door: socketDoor})
 	cc.proxied = st.conf.proxies.Has(cc.callerID.Address)
 	cc.overNetwork = door.Away(nc)
 	_, cc.secure = nc.(*tls.Conn)
@@ -100,7 +96,7 @@ func callerAddress(nc net.Conn) string {
 func (cc *callerConn) LinkClosed(*shard.Link, error) {
 	cc.ended()
 	if cc.local == nil {
-		cc.st.relay.countOut(cc.source)
+		cc.st.relay.sources.Leave(cc.source)
 	}
 }
 
@@ -118,7 +114,7 @@ func (cc *callerConn) ended() {
 	cc.updateClass()
 	cc.leaveKey()
 	delete(cc.st.callers, cc)
-	cc.markBusy()
+	cc.idle.Leave()
 }
 
 // NotHTTP2 hands connections that begin with HTTP/1 or TLS to their servers. All others
@@ -130,11 +126,11 @@ func (cc *callerConn) NotHTTP2(l *shard.Link, first []byte) {
 		cc.handOver(l, first, startTLS)
 	case kind == door.HTTP1 && cc.mustSecure():
 		l.Conn.Raw([]byte(clearAnswer))
-		cc.st.noteRejected(reasonNoTLS, "a caller began without TLS, which this port asks for")
+		cc.st.noteEnded(disconnect{ofCaller, reasonNoTLS}, "a caller began without TLS, which this port asks for")
 	case kind == door.HTTP1 && set.HTTP1 != nil:
 		cc.handOver(l, first, set.HTTP1)
 	case kind == door.TLS && !cc.secure:
-		cc.st.noteRejected(reasonNotHTTP2, "a caller began with TLS; this port speaks HTTP/2 without it")
+		cc.st.noteEnded(disconnect{ofCaller, reasonNotHTTP2}, "a caller began with TLS; this port speaks HTTP/2 without it")
 	default:
 		cc.st.disconnects[disconnect{ofCaller, reasonNotHTTP2}]++
 	}
@@ -187,7 +183,7 @@ func (cc *callerConn) sayLeave() {
 func callerSettled(conn *h2.Conn) {
 	cc := conn.Owner.(*callerConn)
 	if cc.mustSecure() {
-		cc.st.noteRejected(reasonNoTLS, "a caller began without TLS, which this port asks for")
+		cc.st.noteEnded(disconnect{ofCaller, reasonNoTLS}, "a caller began without TLS, which this port asks for")
 		conn.GoAway(0, h2.InadequateSecurity, "this port speaks TLS")
 		cc.link.Finish(errClear)
 		return
@@ -229,7 +225,7 @@ func (h callerSide) Accept(c *h2.Conn, b *h2.Block) *h2.Stream {
 	if id == nil {
 		return nil
 	}
-	cc.markBusy()
+	cc.idle.Leave()
 	if most := h.st.relay.settings().MaxStreams; cc.local == nil && c.Streams()+1 == int(most) && h.st.Now() >= h.st.crowdedNext {
 		h.st.logCrowded(cc.callerID.String(), most)
 	}
@@ -278,5 +274,25 @@ func (callerSide) GoAway(*h2.Conn, uint32, h2.ErrCode) {}
 func (callerSide) Pong(c *h2.Conn, data [8]byte) {
 	if cc := c.Owner.(*callerConn); cc.leaving && data != keepAlivePing() {
 		cc.finalGoAway()
+	}
+}
+
+// IdleSince implements callers.Idler.
+func (cc *callerConn) IdleSince() time.Duration { return cc.lifetime.quiet }
+
+// Evict implements callers.Idler. GOAWAY tells the caller that no call was under way.
+func (cc *callerConn) Evict() {
+	cc.st.disconnects[disconnect{ofCaller, reasonMakeRoom}]++
+	if conn := cc.link.Conn; conn.Greeted() {
+		conn.GoAway(conn.LastPeerStream(), h2.NoError, "")
+	}
+	cc.link.CloseFlushed(errEvicted)
+}
+
+// markIdle notes that the connection is idle, if all its calls are ones that Cabrank
+// answers.
+func (cc *callerConn) markIdle() {
+	if cc.link.Conn.Streams() == cc.answeredHere && !cc.link.Closed() {
+		cc.source.MarkIdle(&cc.idle, cc, cc.st.number)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/cabrank/cabrank/internal/callers"
 	"github.com/cabrank/cabrank/internal/h2"
 )
 
@@ -40,7 +41,7 @@ func TestHeaderOfADoor(t *testing.T) {
 		var c LocalCall
 		claim := request(hello, "x-cabrank-user", "ann", "x-cabrank-socket", "1", "x-cabrank-client", "it")
 		head := slices.Grow(headOf(claim...), 1<<10)
-		open(t, g.local(Caller{Address: "203.0.113.7"}), &c, LocalRequest{Head: head, Header: sent, End: true})
+		open(t, g.local(callers.Caller{Address: "203.0.113.7"}), &c, LocalRequest{Head: head, Header: sent, End: true})
 		worker.WantFields(1, end, append(claim,
 			"authorization", "Bearer x", "cookie", "a=1", "x-cabrank-hops", "3", "x-forwarded-for", "1.1.1.1, 203.0.113.7", "x-kept", "1", "x-kept", "2")...)
 		c.Close()

@@ -50,7 +50,7 @@ func (a *attempt) cut(now time.Duration) {
 		a.endDetached(outcome, now)
 	case a.failInRace(outcome, now):
 	case c.reflection && c.replayable(): // reflection only reads: it may run twice
-		c.moveReflection(now)
+		c.move(rank.NotSent, now)
 	case unseen && c.replayable():
 		c.requeue(rank.NotSent, now)
 	case c.retryDrained(now):

@@ -1,7 +1,6 @@
 package relay
 
 import (
-	"log/slog"
 	"slices"
 	"time"
 
@@ -81,35 +80,38 @@ func (st *shardState) noteBreach(s side, name string, why *h2.ConnError) {
 	if !slices.Contains(h2.Floods(), reason) {
 		reason = reasonProtocol
 	}
-	st.disconnects[disconnect{s, reason}]++
-	if n, say := st.relay.mayLog(disconnect{s, reason}, st.Now()); say {
-		// Not under the shard's lock: whoever reads the log may be slow.
-		go st.relay.settings().Log.Warn("ended a connection for what its peer did", // ends with the line
-			slog.String("side", string(s)), slog.String("peer", name), slog.String("reason", reason),
-			slog.String("error", why.Error()), slog.Int("unsaid", n))
-	}
+	st.noteEnded(disconnect{s, reason}, "ended a connection for what its peer did", "side", string(s), "peer", name, "reason", reason, "error", why.Error())
 }
 
 // logCrowded logs that a caller's connection has as many calls as it may: the next ones wait
-// unseen in the caller's library. At most one line a minute.
+// unseen in the caller's library.
 func (st *shardState) logCrowded(name string, most uint32) {
 	st.crowdedNext = st.Now() + disconnectLogGap
-	if n, say := st.relay.mayLog(disconnect{ofCaller, "crowded"}, st.Now()); say {
-		go st.relay.settings().Log.Warn("a connection has as many calls as it may; more wait at its caller", // ends with the line
-			slog.String("peer", name), slog.Uint64("max_concurrent_streams", uint64(most)), slog.Int("unsaid", n))
-	}
+	st.warn(disconnect{ofCaller, "crowded"}, "a connection has as many calls as it may; more wait at its caller", "peer", name, "max_concurrent_streams", most)
 }
 
 // logNoThread logs that a worker had no thread for a call, and the caller got the refusal: in
-// general its pool is too small for its slots. At most one line a minute.
+// general its pool is too small for its slots.
 func (st *shardState) logNoThread(e *Endpoint) {
 	if st.Now() < st.noThreadNext {
 		return
 	}
 	st.noThreadNext = st.Now() + disconnectLogGap
-	if n, say := st.relay.mayLog(disconnect{ofWorker, "no thread"}, st.Now()); say {
-		go st.relay.settings().Log.Warn("a worker says that it has no free thread, or a handler passes that on: start it with as many as CABRANK_THREADS or RAILS_MAX_THREADS says", // ends with the line
-			slog.String("worker", e.name), slog.Int("slots", e.size), slog.Int("unsaid", n))
+	st.warn(disconnect{ofWorker, "no thread"}, "a worker says that it has no free thread, or a handler passes that on: start it with as many as CABRANK_THREADS or RAILS_MAX_THREADS says",
+		"worker", e.name, "slots", e.size)
+}
+
+// noteEnded counts and logs a connection that Cabrank ends.
+func (st *shardState) noteEnded(what disconnect, line string, told ...any) {
+	st.disconnects[what]++
+	st.warn(what, line, told...)
+}
+
+// warn logs a line, at most one a minute about one thing. It does so outside of the shard's
+// lock: whoever reads the log may be slow.
+func (st *shardState) warn(about disconnect, line string, told ...any) {
+	if unsaid, say := st.relay.mayLog(about, st.Now()); say {
+		go st.relay.settings().Log.Warn(line, append(told, "unsaid", unsaid)...) //nolint:sloglint // one of a few; it ends with the line
 	}
 }
 

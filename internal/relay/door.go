@@ -11,12 +11,12 @@ func (r *Relay) Serve(ln net.Listener) error { return r.door.Serve(ln) }
 // flow control as any caller (R22).
 func (r *Relay) ServeConn(nc net.Conn) {
 	st := r.next()
-	from := r.countIn(callerAddress(nc), r.scarce(nc))
+	from := r.sources.Enter(callerAddress(nc), r.mostConnections(), r.scarce(nc), r.now())
 	if from == nil {
 		st.reject(nc)
 		return
 	}
-	st.accept(nc, from)
+	st.do(func() { st.admit(nc, from, "") })
 }
 
 // next returns the shard that gets the next connection, in turn.

@@ -37,22 +37,17 @@ func (r *Relay) Drain(timeout time.Duration, hurry <-chan struct{}) (cut int) {
 		}
 	})
 	r.await(timeout, hurry, func() bool { return r.allLeft() && r.running() == 0 })
-	before := r.endedBy(endedShutdown)
+	ended := func(st *shardState) int { return int(st.tally.refused[endedShutdown]) }
+	before := r.sum(ended)
 	if left := r.running(); left > 0 {
 		r.settings().Log.Warn("calls are left; answering them", "calls", left, "answer", answerOf(endedShutdown).message)
 	}
 	r.closing.Store(true)
 	r.each((*shardState).answerRest)
-	r.await(messageTime, nil, func() bool { return r.allAnswered() && r.hijackedGuests() == 0 })
+	r.await(messageTime, nil, func() bool { return r.sum((*shardState).unanswered) == 0 })
 	r.each((*shardState).endRest)
-	r.await(flushTime, nil, r.allGone)
-	return r.endedBy(endedShutdown) - before
-}
-
-// endedBy returns how many calls Cabrank has ended for a reason.
-func (r *Relay) endedBy(why ending) (n int) {
-	r.each(func(st *shardState) { n += int(st.tally.refused[why]) })
-	return n
+	r.await(flushTime, nil, func() bool { return r.sum(func(st *shardState) int { return len(st.callers) }) == 0 })
+	return r.sum(ended) - before
 }
 
 // await waits until done returns true. It asks at every event.
@@ -86,27 +81,14 @@ func (r *Relay) allLeft() bool {
 	return all
 }
 
-// hijackedGuests returns how many connections other code has taken over and has to end.
-func (r *Relay) hijackedGuests() (n int) {
-	r.each(func(st *shardState) { n += st.hijackedGuests })
+// unanswered returns how many streams callers have open, with the connections that other code
+// has taken over and has to end.
+func (st *shardState) unanswered() int {
+	n := st.hijackedGuests
+	for cc := range st.callers {
+		n += cc.link.Conn.Streams()
+	}
 	return n
-}
-
-func (r *Relay) allGone() bool {
-	left := 0
-	r.each(func(st *shardState) { left += len(st.callers) })
-	return left == 0
-}
-
-// allAnswered reports whether no caller has an open stream.
-func (r *Relay) allAnswered() bool {
-	left := 0
-	r.each(func(st *shardState) {
-		for cc := range st.callers {
-			left += cc.link.Conn.Streams()
-		}
-	})
-	return left == 0
 }
 
 // answerRest answers the remaining calls. Their connections end with them.

@@ -51,7 +51,7 @@ func TestDrainClosesDoor(t *testing.T) {
 	stopped := g.serve(ln)
 	conn, err := net.Dial("unix", path)
 	testkit.Must(t, err)
-	testkit.Eventually(t, soon, "the door to be open", func() bool { return g.connections.Load() == 1 })
+	testkit.Eventually(t, soon, "the door to be open", func() bool { return g.sources.Open.Load() == 1 })
 	conn.Close()
 	g.Drain(time.Second, nil)
 	if conn, err := net.Dial("unix", path); err == nil {
@@ -61,4 +61,18 @@ func TestDrainClosesDoor(t *testing.T) {
 	stopped()
 	g.Drain(time.Second, nil) // once more changes nothing
 	g.serve(testkit.Listen(t))()
+}
+
+// A call that gets its slot when the relay has ended is told so.
+func TestNoConnectionAtTheEnd(t *testing.T) {
+	g := newRig(t)
+	g.closing.Store(true)
+	caller := testkit.DialCaller(t, g.addr) // the door knows, too
+	caller.WantClosed()
+	g.closing.Store(false)
+	late := g.caller()
+	g.closing.Store(true)
+	g.worker("w1", 1)
+	late.WriteHeaders(1, end, request(hello)...)
+	wantStatus(late, 1, "14", "cabrank: shutting down")
 }

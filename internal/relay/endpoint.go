@@ -74,7 +74,7 @@ func (r *Relay) Up(e *Endpoint, network, address string) {
 	r.each(func(st *shardState) { st.upstreamOf(e.slots).move(network, address) })
 	e.suspect.Store(false)
 	e.ready.Store(true)
-	r.forgetServices(e)
+	r.Describe(e, nil) // it may be another process now
 	deliver(r.rank.SetReady(e.slots, true, r.now(), nil))
 	r.checkServing()
 }
@@ -83,7 +83,7 @@ func (r *Relay) Up(e *Endpoint, network, address string) {
 func (r *Relay) Down(e *Endpoint) {
 	e.ready.Store(false)
 	e.suspect.Store(false)
-	r.forgetServices(e)
+	r.Describe(e, nil) // it may be another process now
 	deliver(r.rank.SetReady(e.slots, false, r.now(), nil))
 	r.checkServing()
 }

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/cabrank/cabrank/internal/callers"
 	"github.com/cabrank/cabrank/internal/grpcwire"
 	"github.com/cabrank/cabrank/internal/h2"
 )
@@ -71,7 +72,7 @@ type Exchange struct {
 }
 
 // newExchange returns an exchange for a new request.
-func (st *shardState) newExchange(cc *callerConn, id *callerID, serve func(*Exchange)) *Exchange {
+func (st *shardState) newExchange(cc *callerConn, id *callers.ID, serve func(*Exchange)) *Exchange {
 	x := &Exchange{st: st, caller: cc, address: id.Address, serve: serve, begun: true}
 	x.stream.Owner = x
 	x.changed.L = st
@@ -83,7 +84,7 @@ func (st *shardState) newExchange(cc *callerConn, id *callerID, serve func(*Exch
 // Requests from this process are calls: code that serves exchanges may make them.
 func (cc *callerConn) otherwise(b *h2.Block) (serve func(*Exchange)) {
 	other := cc.st.relay.settings().Other
-	if other == nil || cc.local != nil || cc.head != nil && b.Same != 0 && cc.head.same == b.Same { // a call, like the last one
+	if other == nil || cc.local != nil || cc.sameHead(b) != nil { // a call, like the last one
 		return nil
 	}
 	contentType, _ := b.Watched(fieldContentType)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 
+	"github.com/cabrank/cabrank/internal/callers"
 	"github.com/cabrank/cabrank/internal/h2"
 )
 
@@ -26,18 +27,12 @@ func (x *Exchange) Address() string { return x.address }
 // Local returns the Local that makes calls for the connection of the exchange. It is on the
 // same shard and ends with the connection.
 func (x *Exchange) Local() *Local {
-	x.st.Lock()
-	defer x.st.Unlock()
 	cc := x.caller
-	if cc.doorCalls == nil {
-		cc.doorCalls = cc.st.localOf(&cc.callerID, cc.source)
-		cc.doorCalls.closed = cc.link.Closed()
-	}
-	return cc.doorCalls
+	return cc.st.localOf(&cc.doorCalls, &cc.callerID, cc.source, cc.link.Closed)
 }
 
 // Head returns the fields of the request, without those that only doors may set.
-func (x *Exchange) Head() []h2.Field { return unclaimed(x.head) }
+func (x *Exchange) Head() []h2.Field { return callers.Unclaimed(x.head) }
 
 // Ended reports whether the request is complete and Read has returned all of it.
 func (x *Exchange) Ended() (ended bool) {
@@ -97,7 +92,7 @@ func (x *Exchange) Trailers() []h2.Field {
 	if block == nil {
 		return nil
 	}
-	return unclaimed(block)
+	return callers.Unclaimed(block)
 }
 
 // WriteInterim writes a 1xx answer, unless the final answer has begun.

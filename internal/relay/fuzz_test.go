@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/net/http2"
 
+	"github.com/cabrank/cabrank/internal/callers"
 	"github.com/cabrank/cabrank/internal/grpcwire"
 	"github.com/cabrank/cabrank/internal/rank"
 	"github.com/cabrank/cabrank/internal/stats"
@@ -60,7 +61,7 @@ func requests() [][]string {
 		{":method", "GET", ":scheme", "http", ":path", ""}, {":method", "GET", ":path", "/"}, {":status", "200"}, {"x", "y"},
 		{":method", "PRI", ":scheme", "http", ":path", "*"}, {":method", "GET", ":scheme", "http", ":path", "/", ":protocol", "websocket"}, {"", ""},
 		request(hello, "x-cabrank-hops", "9"), request(hello, "x-cabrank-hops", "x, 8", "grpc-timeout", "1S", "x-tenant", "t"),
-		plainOf("x-tenant", strings.Repeat("T", maxKeyText+1), "x-forwarded-for", "198.51.100.7", "x-cabrank-hops", "1"),
+		plainOf("x-tenant", strings.Repeat("T", callers.MaxKeyText+1), "x-forwarded-for", "198.51.100.7", "x-cabrank-hops", "1"),
 		request(hello, "x-bin", "YQ, YWI=,"), request(hello, "host", "other"), request(hello, "host", "greeter.test"),
 	}
 }

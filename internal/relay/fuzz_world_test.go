@@ -11,6 +11,7 @@ import (
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
 
+	"github.com/cabrank/cabrank/internal/callers"
 	"github.com/cabrank/cabrank/internal/h2"
 	"github.com/cabrank/cabrank/internal/rank"
 )
@@ -34,7 +35,7 @@ func newWorld(t *testing.T, change ...func(*Options)) *world {
 	g := newPipeRig(t, append([]func(*Options){func(o *Options) {
 		o.MaxStreams, o.HeaderList, o.QueueLength, o.QueueTimeout = 20, 2000, 50, 24*time.Hour
 		o.BufferTotal, o.ReplayBytes, o.ReplayTotal = 4<<20, 4<<10, 64<<10
-		o.Keys, o.BalanceKey, o.Explain = Keys{By: ByMetadata, Metadata: "x-tenant"}, "cookie", true
+		o.Keys, o.BalanceKey, o.Explain = callers.Keys{By: callers.ByMetadata, Metadata: "x-tenant"}, "cookie", true
 		o.Lanes = []Lane{{LaneOptions: rank.LaneOptions{Name: "first", Priority: 1, Reserve: 1}, Keys: []string{"t"}}}
 	}}, change...)...)
 	return worldOf(g)
@@ -58,9 +59,9 @@ func (w *world) caller() *peer {
 		if f.dead = w.g.closing.Load(); f.dead {
 			return
 		}
-		cc := &callerConn{st: w.st, callerID: w.st.newCallerID(Caller{Address: "192.0.2.1"})}
+		cc := &callerConn{st: w.st, callerID: w.st.ids.New(callers.Caller{Address: "192.0.2.1"})}
+		cc.source = w.g.sources.Enter("192.0.2.1", 1<<30, false, 0)
 		cc.timer.Owner = cc
-		w.g.connections.Add(1)
 		cc.link = w.st.NewLink(&w.st.conf.down, callerSide{w.st}, cc)
 		cc.link.Conn.Owner = cc
 		w.st.callers[cc] = struct{}{}

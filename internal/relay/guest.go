@@ -4,6 +4,8 @@ import (
 	"net"
 	"time"
 
+	"github.com/cabrank/cabrank/internal/callers"
+	"github.com/cabrank/cabrank/internal/list"
 	"github.com/cabrank/cabrank/internal/shard"
 )
 
@@ -23,14 +25,14 @@ type Guest struct {
 	net.Conn // begins with the bytes that were already read
 
 	st        *shardState
-	callerID  callerID // of the connection
-	doorCalls *Local   // by which its door makes calls; nil: none yet
-	source    *source
-	quiet     time.Duration // when its last request ended
-	idle      idleEntry     // while it has no request, like node
-	node      node[Guest]   // in shardState.idleGuests
-	timer     shard.Timer   // set when it has to leave
-	hijacked  bool          // other code has taken it over
+	callerID  callers.ID // of the connection
+	doorCalls *Local     // by which its door makes calls; nil: none yet
+	source    *callers.Source
+	quiet     time.Duration     // when its last request ended
+	idle      callers.IdlePlace // while it has no request, like node
+	node      list.Node[Guest]  // in shardState.idleGuests
+	timer     shard.Timer       // set when it has to leave
+	hijacked  bool              // other code has taken it over
 	gone      bool
 }
 
@@ -65,8 +67,8 @@ func (st *shardState) haveRoom() bool {
 	if len(st.guests)-st.hijackedGuests <= max(int(st.relay.mostConnections())/guestShare/len(st.relay.shards), 1) {
 		return true
 	}
-	if idle := st.idleGuests.first(); idle != nil {
-		idle.evict()
+	if idle := st.idleGuests.First(); idle != nil {
+		idle.Evict()
 		return true
 	}
 	return false
@@ -75,14 +77,14 @@ func (st *shardState) haveRoom() bool {
 // markIdle notes that the connection has no request.
 func (g *Guest) markIdle() {
 	g.quiet = g.st.Now()
-	g.st.idleGuests.push(&g.node, g)
-	g.source.markIdle(&g.idle, g, g.st.number)
+	g.st.idleGuests.Push(&g.node, g)
+	g.source.MarkIdle(&g.idle, g, g.st.number)
 }
 
 // markBusy notes that the connection has a request, or is gone.
 func (g *Guest) markBusy() {
-	g.node.leave()
-	g.idle.leave()
+	g.node.Leave()
+	g.idle.Leave()
 }
 
 // Busy notes that a request was read and is being answered. Requests that were sent one behind
@@ -99,7 +101,7 @@ func (g *Guest) Idle() {
 		case g.gone || g.hijacked:
 		case g.st.draining:
 			g.end()
-		case !g.node.listed():
+		case !g.node.Listed():
 			g.markIdle()
 		}
 	})
@@ -114,13 +116,7 @@ func (g *Guest) Leaving() (leaving bool) {
 // Local returns the Local that makes calls for the connection. It is on the same shard and
 // ends with the connection.
 func (g *Guest) Local() *Local {
-	g.st.Lock()
-	defer g.st.Unlock()
-	if g.doorCalls == nil {
-		g.doorCalls = g.st.localOf(&g.callerID, g.source)
-		g.doorCalls.closed = g.gone
-	}
-	return g.doorCalls
+	return g.st.localOf(&g.doorCalls, &g.callerID, g.source, func() bool { return g.gone })
 }
 
 // Hijacked notes that other code has taken over the connection until it closes.
@@ -170,16 +166,16 @@ func (g *Guest) leave() { g.st.SetTimer(&g.timer, g.st.Now()+finalGoAway) }
 
 // Expired implements shard.Expirer: no request has come since leave.
 func (g *Guest) Expired(*shard.Timer, time.Duration) {
-	if g.node.listed() {
+	if g.node.Listed() {
 		g.end()
 	}
 }
 
-// idleSince implements idleConn.
-func (g *Guest) idleSince() time.Duration { return g.quiet }
+// IdleSince implements callers.Idler.
+func (g *Guest) IdleSince() time.Duration { return g.quiet }
 
-// evict implements idleConn.
-func (g *Guest) evict() {
+// Evict implements callers.Idler.
+func (g *Guest) Evict() {
 	g.st.disconnects[disconnect{ofCaller, reasonMakeRoom}]++
 	g.end()
 }
@@ -194,7 +190,7 @@ func (g *Guest) end() {
 func (g *Guest) forget() {
 	if !g.gone {
 		g.unlink()
-		g.st.relay.countOut(g.source)
+		g.st.relay.sources.Leave(g.source)
 	}
 }
 

@@ -66,7 +66,7 @@ func TestHTTP1(t *testing.T) {
 			if body := ask("POST /a.B/C HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nabc", 3, http.StatusHTTPVersionNotSupported); !strings.Contains(body, "this port speaks HTTP/2") {
 				t.Errorf("body %q", body)
 			}
-			testkit.Eventually(t, soon, "their places to be free", func() bool { return g.connections.Load() == 1 && g.numbers()["guests"] == 0 })
+			testkit.Eventually(t, soon, "their places to be free", func() bool { return g.sources.Open.Load() == 1 && g.numbers()["guests"] == 0 })
 			if n := g.disconnectedFor("not_http2"); n != 1 {
 				t.Errorf("%d connections are counted as wrong, want 1", n)
 			}

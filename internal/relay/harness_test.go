@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/net/http2"
 
+	"github.com/cabrank/cabrank/internal/callers"
 	"github.com/cabrank/cabrank/internal/door"
 	"github.com/cabrank/cabrank/internal/h2"
 	"github.com/cabrank/cabrank/internal/rank"
@@ -53,7 +54,7 @@ func options(change []func(*Options)) Options {
 		OnCancel: rank.Free, // most scripted workers stop at a cancel
 		Shards:   1, QueueLength: 1000, QueueTimeout: 30 * time.Second, MinReady: 1,
 		ReplayBytes: 64 << 10, ReplayTotal: 16 << 20,
-		BufferTotal: 64 << 20, AbsorbBytes: 1 << 20, HeaderList: 16 << 10, MaxStreams: 250, MaxHops: 8, Keys: Keys{By: ByPeer},
+		BufferTotal: 64 << 20, AbsorbBytes: 1 << 20, HeaderList: 16 << 10, MaxStreams: 250, MaxHops: 8, Keys: callers.Keys{By: callers.ByPeer},
 		Limits: Limits{Connections: 1000, Handshake: handshake, Window: streamWindow, MaxWindow: 1 << 20, Buffer: 16 << 20},
 		Log:    slog.New(slog.DiscardHandler), Random: func() float64 { return 0.5 },
 	}

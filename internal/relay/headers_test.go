@@ -1,6 +1,7 @@
 package relay
 
 import (
+	"strconv"
 	"testing"
 	"time"
 
@@ -41,4 +42,19 @@ func size(list []string) (n int) {
 		n += len(list[i]) + len(list[i+1]) + 32
 	}
 	return n
+}
+
+// Counting hops allocates nothing.
+func TestHopsAllocateNothing(t *testing.T) {
+	value := []byte("3, 5")
+	if n := testing.AllocsPerRun(100, func() { _ = hopsOf(value) }); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
+
+// A pushback is never more than 32 bits.
+func TestLongestPushback(t *testing.T) {
+	if got := string(appendCeil(nil, 1<<62, time.Millisecond)); got != strconv.Itoa(1<<31-1) {
+		t.Errorf("a pushback of centuries: %s", got)
+	}
 }

@@ -188,20 +188,6 @@ func (c *call) startReflection(now time.Duration) {
 	c.open(conn, now)
 }
 
-// moveReflection takes a reflection call from its worker to another one.
-func (c *call) moveReflection(now time.Duration) {
-	c.leaveStream()
-	c.up.Clear()
-	c.clearAnswer()
-	c.restartReflection(now)
-}
-
-// restartReflection sends the call to another worker, or has it wait like any other call.
-func (c *call) restartReflection(now time.Duration) {
-	c.reflection = false
-	c.startReflection(now)
-}
-
 // touchReflection restarts the idle timeout of a reflection call.
 func (c *call) touchReflection(now time.Duration) {
 	if c.reflection {

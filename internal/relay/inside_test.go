@@ -1,11 +1,12 @@
 package relay
 
 import (
-	"maps"
 	"net"
+	"reflect"
 	"slices"
 	"time"
 
+	"github.com/cabrank/cabrank/internal/callers"
 	"github.com/cabrank/cabrank/internal/h2"
 	"github.com/cabrank/cabrank/internal/stats"
 	"github.com/cabrank/cabrank/internal/testkit"
@@ -19,7 +20,7 @@ func (g *rig) numbers() map[string]int64 {
 	of := map[string]int64{
 		"absorbed":    g.absorbed.Load(),           // bytes for which credit was given ahead
 		"asides":      int64(g.reflections.Load()), // places of reflection beside the slots
-		"connections": g.connections.Load(),        // of callers over the network
+		"connections": g.sources.Open.Load(),       // of callers over the network
 		"dials":       0,                           // failed ones in a row
 		"held":        0,                           // bytes that wait for callers, without what a call takes itself
 		"keysused":    g.keysInUse.Load(),
@@ -38,9 +39,11 @@ func (g *rig) numbers() map[string]int64 {
 		for cc := range st.callers {
 			of["timers"] += isSet(cc.timer.Set())
 			of["held"] += int64(cc.held)
-			for p := cc.waiting.oldest; p != nil; p = p.newer {
-				of["held"] -= int64(callSize + cap(p.of.head.block) + cap(p.of.head.path))
-			}
+			cc.link.Conn.Each(func(s *h2.Stream) {
+				if c, is := s.Owner.(*call); is && c.node.Listed() {
+					of["held"] -= int64(callSize + cap(c.head.block) + cap(c.head.path))
+				}
+			})
 		}
 		for _, u := range st.upstreams {
 			of["dials"] += int64(u.dials.failures)
@@ -58,7 +61,11 @@ func isSet(set bool) int64 {
 
 // keyNames returns the keys that the relay knows, in order.
 func (g *rig) keyNames() (names []string) {
-	g.each(func(st *shardState) { names = slices.AppendSeq(names, maps.Keys(st.keys.byName)) })
+	g.each(func(st *shardState) {
+		for _, name := range reflect.ValueOf(&st.keys.Keyring).Elem().FieldByName("byName").MapKeys() {
+			names = append(names, name.String())
+		}
+	})
 	slices.Sort(names)
 	return names
 }
@@ -92,7 +99,7 @@ func (g *rig) shedOne() {
 // someWaiting returns a call that has been to the rank and can be given up.
 func (st *shardState) someWaiting() *call {
 	for cc := range st.callers {
-		if c := cc.waiting.first(); c != nil && c.state != callGathering {
+		if c := cc.waiting.First(); c != nil && c.state != callGathering {
 			return c
 		}
 	}
@@ -111,6 +118,6 @@ func wireConstants() map[string]int64 {
 		"maxKeepAlive": int64(maxKeepAlive), "maxAdded": int64(maxAdded), "largeLists": int64(h2.CallerAllowances()[h2.LargeList].Burst), "gatherLonger": int64(gatherLonger), "holdFor": int64(holdFor), "firstBackOff": int64(firstBackOff),
 		"messageTime": int64(messageTime), "trailersTime": int64(trailersTime), "unheardFor": int64(maxDetached), "dialTimeout": int64(dialTimeout), "localIdle": int64(localIdle),
 		"absentAfter": int64(absentAfter), "keepAliveAnswer": int64(keepAliveAnswer), "finalGoAway": int64(finalGoAway),
-		"stallEvery": int64(stallEvery), "minKeyIdle": int64(minKeyIdle), "ownPatience": int64(ownIdleTime), "maxPassTime": int64(maxPassTime), "outputHigh": outputHigh, "waitingSize": waitingSize,
+		"stallEvery": int64(stallEvery), "minKeyIdle": int64(callers.MinKeyIdle), "ownPatience": int64(callers.OwnIdleTime), "maxPassTime": int64(callers.MaxPassTime), "outputHigh": outputHigh, "waitingSize": waitingSize,
 	}
 }

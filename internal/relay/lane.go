@@ -1,6 +1,7 @@
 package relay
 
 import (
+	"github.com/cabrank/cabrank/internal/callers"
 	"github.com/cabrank/cabrank/internal/rank"
 	"github.com/cabrank/cabrank/internal/stats"
 )
@@ -47,10 +48,10 @@ func rankLanes(lanes []Lane) []rank.LaneOptions {
 }
 
 // laneOf returns the lane of a call with this path and key.
-func (r *Relay) laneOf(path []byte, k *key) uint8 {
+func (r *Relay) laneOf(path []byte, k *callers.Key) uint8 {
 	lane, found := r.lanes.Find(path)
 	if !found && k != nil {
-		lane = k.lane
+		lane = k.Lane
 	}
 	return lane
 }

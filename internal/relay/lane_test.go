@@ -3,6 +3,7 @@ package relay
 import (
 	"testing"
 
+	"github.com/cabrank/cabrank/internal/callers"
 	"github.com/cabrank/cabrank/internal/rank"
 )
 
@@ -15,10 +16,10 @@ func TestLanes(t *testing.T) {
 			{LaneOptions: rank.LaneOptions{Name: "batch"}, Methods: []string{"/test.Admin/Export"}, Keys: []string{"nightly"}},
 		}
 	})
-	nightly := &key{lane: g.settings().naming.lanes["nightly"]}
+	nightly := &callers.Key{Lane: g.settings().naming.Lanes["nightly"]}
 	for _, c := range []struct {
 		path string
-		key  *key
+		key  *callers.Key
 		want uint8
 	}{
 		{"/test.Admin/Users", nil, 1},
@@ -28,7 +29,7 @@ func TestLanes(t *testing.T) {
 		{"/test.Greeter/Stop/x", nil, 0},
 		{hello, nil, 0},
 		{hello, nightly, 2},
-		{hello, &key{}, 0},
+		{hello, &callers.Key{}, 0},
 		{"*", nil, 0},
 		{"", nightly, 2},
 	} {

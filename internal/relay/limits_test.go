@@ -27,8 +27,8 @@ func TestDescriptorsAreKept(t *testing.T) {
 	if n, err := conn.Read(make([]byte, 1)); n > 0 || errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Errorf("read %d bytes, %v; want the end", n, err)
 	}
-	if g.connections.Load() != 0 || g.rejecting.Load() != 0 {
-		t.Errorf("%d connections, %d that are told", g.connections.Load(), g.rejecting.Load())
+	if g.sources.Open.Load() != 0 || g.rejecting.Load() != 0 {
+		t.Errorf("%d connections, %d that are told", g.sources.Open.Load(), g.rejecting.Load())
 	}
 	testkit.Eventually(t, soon, "the count", func() bool { return g.disconnectedFor("too_many") == 1 })
 }

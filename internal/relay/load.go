@@ -22,21 +22,9 @@ type Load struct {
 func (r *Relay) Load() Load {
 	l := Load{At: time.Now(), Use: r.rank.Use(r.now())}
 	r.each(func(st *shardState) {
-		for why, n := range st.tally.refused {
-			if ending(why).wantsSlots() {
-				l.Shed += n
-			}
+		for _, why := range [...]ending{endedQueueFull, endedNoSlot, endedNoWorker, endedDeadlineQueued, endedBuffer, endedWontFinish} {
+			l.Shed += st.tally.refused[why]
 		}
 	})
 	return l
-}
-
-// wantsSlots reports whether calls end for this reason because slots are too few.
-func (e ending) wantsSlots() bool {
-	switch e {
-	case endedQueueFull, endedNoSlot, endedNoWorker, endedDeadlineQueued, endedBuffer, endedWontFinish:
-		return true
-	default:
-		return false
-	}
 }

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/cabrank/cabrank/internal/callers"
 	"github.com/cabrank/cabrank/internal/grpcwire"
 	"github.com/cabrank/cabrank/internal/h2"
 	"github.com/cabrank/cabrank/internal/shard"
@@ -44,11 +45,11 @@ var errLocalClosed = errors.New("caller in this process has left")
 // shard.
 type Local struct {
 	st       *shardState
-	callerID *callerID
+	callerID *callers.ID
 
 	// For calls that a door makes on a connection that it shares with the relay.
-	authenticated bool    // the door has authenticated the caller
-	source        *source // of the connection; nil: the door counts it
+	authenticated bool            // the door has authenticated the caller
+	source        *callers.Source // of the connection; nil: the door counts it
 
 	// Guarded by the lock of the shard.
 	link     *shard.Link // for the next call; nil: not connected
@@ -59,22 +60,27 @@ type Local struct {
 
 // ServeLocal takes a caller in this process. The door bounds their number: each belongs to a
 // connection of the door, and those count in Limits.Connections.
-func (r *Relay) ServeLocal(c Caller) *Local {
+func (r *Relay) ServeLocal(c callers.Caller) *Local {
 	st := r.next()
 	l := &Local{st: st, authenticated: true}
 	l.ready.L = st
 	st.do(func() {
-		id := st.newCallerID(c)
+		id := st.ids.New(c)
 		l.callerID = &id
 	})
 	return l
 }
 
-// localOf returns the Local by which doors make the calls of a connection.
-func (st *shardState) localOf(id *callerID, from *source) *Local {
-	l := &Local{st: st, callerID: id, source: from}
-	l.ready.L = st
-	return l
+// localOf returns the Local by which doors make the calls of a connection, whose place for it
+// is held. gone is asked whether the connection has ended.
+func (st *shardState) localOf(held **Local, id *callers.ID, from *callers.Source, gone func() bool) *Local {
+	st.Lock()
+	defer st.Unlock()
+	if *held == nil {
+		*held = &Local{st: st, callerID: id, source: from, closed: gone()}
+		(*held).ready.L = st
+	}
+	return *held
 }
 
 // Fields is an encoded header list.
@@ -82,12 +88,12 @@ type Fields = h2.Fields
 
 // LocalRequest is the beginning of a call.
 type LocalRequest struct {
-	Head   Fields      // :method, :scheme, :path, :authority and the other fields that the door sets
-	Header http.Header // fields of the door's caller: passed on without those of its connection, those in Head, and those that only doors set
-	Body   []byte      // the beginning of the request, or all of it; must not change until Sent
-	End    bool        // Body is the end of the request
-	Caller *Caller     // the call's caller, if several share the Local; nil: that of the Local
-	Door   string      // the call's door, if one connection has several; "": that of the caller
+	Head   Fields          // :method, :scheme, :path, :authority and the other fields that the door sets
+	Header http.Header     // fields of the door's caller: passed on without those of its connection, those in Head, and those that only doors set
+	Body   []byte          // the beginning of the request, or all of it; must not change until Sent
+	End    bool            // Body is the end of the request
+	Caller *callers.Caller // the call's caller, if several share the Local; nil: that of the Local
+	Door   string          // the call's door, if one connection has several; "": that of the caller
 }
 
 // Open begins a call in c, which is zero or was closed. The request's fields are checked like
@@ -97,7 +103,7 @@ type LocalRequest struct {
 // Errors: ErrTooManyCalls and ErrClosed; c need not be closed then.
 func (l *Local) Open(c *LocalCall, r LocalRequest) error {
 	if len(r.Header) > 0 {
-		r.Head = addHeader(r.Head, r.Header)
+		r.Head = callers.AddHeader(r.Head, r.Header)
 	}
 	l.st.Lock()
 	defer l.st.Unlock()
@@ -112,7 +118,7 @@ func (l *Local) open(c *LocalCall, r *LocalRequest) error {
 	c.begin(l)
 	switch {
 	case r.Caller != nil:
-		id := l.st.newCallerID(*r.Caller)
+		id := l.st.ids.New(*r.Caller)
 		c.callerID = &id
 	case r.Door != "":
 		c.callerID = l.doorCaller(r)
@@ -126,15 +132,15 @@ func (l *Local) open(c *LocalCall, r *LocalRequest) error {
 }
 
 // doorCaller returns the caller of a call that came in by a door of the connection.
-func (l *Local) doorCaller(r *LocalRequest) *callerID {
+func (l *Local) doorCaller(r *LocalRequest) *callers.ID {
 	c := l.callerID.Caller
 	if l.st.conf.proxies.Has(c.Address) {
 		if caller, _, ok := l.st.conf.proxies.Caller(strings.Join(r.Header["X-Forwarded-For"], ",")); ok {
-			c = Caller{Address: caller} // a certificate is the proxy's
+			c = callers.Caller{Address: caller} // a certificate is the proxy's
 		}
 	}
 	c.Door = r.Door
-	return l.st.callerIDOf(c)
+	return l.st.ids.Of(c)
 }
 
 // conn returns a connection with room for another call. If a new connection has its first

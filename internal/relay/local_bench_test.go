@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cabrank/cabrank/internal/callers"
 	"github.com/cabrank/cabrank/internal/testkit"
 )
 
@@ -25,7 +26,7 @@ func newLocalCalls(t testing.TB, flying int) *localCalls {
 	t.Helper()
 	g := newRig(t)
 	b := &localCalls{memory: newMemory(t, g, false, 100), calls: make([]LocalCall, flying)}
-	b.local = g.local(Caller{Address: "192.0.2.1"})
+	b.local = g.local(callers.Caller{Address: "192.0.2.1"})
 	b.ask = LocalRequest{Head: headOf(request(hello, "user-agent", "memory")...), Body: hi(), End: true}
 	b.st.do(func() {
 		b.drainOutput(b.worker)
@@ -112,7 +113,7 @@ func TestLocalIdleSize(t *testing.T) {
 	all := make([]*Local, locals)
 	before := liveBytes(b)
 	for i := range all {
-		all[i] = b.g.ServeLocal(Caller{Address: "192.0.2.1"})
+		all[i] = b.g.ServeLocal(callers.Caller{Address: "192.0.2.1"})
 		b.local = all[i]
 		b.run(3)
 	}

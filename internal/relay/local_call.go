@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"sync"
 
+	"github.com/cabrank/cabrank/internal/callers"
 	"github.com/cabrank/cabrank/internal/grpcwire"
 	"github.com/cabrank/cabrank/internal/h2"
 )
@@ -21,7 +22,7 @@ var ErrCallCut = errors.New("relay: the call was cut off")
 // from anywhere, from Open to Close.
 type LocalCall struct {
 	st       *shardState
-	callerID *callerID
+	callerID *callers.ID
 	wake     sync.Cond // for readers and writers
 
 	// Guarded by the lock of the shard.

@@ -7,6 +7,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/cabrank/cabrank/internal/callers"
 )
 
 // echo answers a call with what it sends, as it comes.
@@ -64,7 +66,7 @@ func pattern(n int) []byte {
 func TestLocalLargeCall(t *testing.T) {
 	g := newRig(t)
 	g.shop(4, echo)
-	large, small := g.local(Caller{Address: "192.0.2.1"}), g.local(Caller{Address: "192.0.2.2"})
+	large, small := g.local(callers.Caller{Address: "192.0.2.1"}), g.local(callers.Caller{Address: "192.0.2.2"})
 	send := pattern(10 << 20)
 	var over atomic.Bool
 	done := make(chan struct{})

@@ -7,11 +7,12 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/cabrank/cabrank/internal/callers"
 	"github.com/cabrank/cabrank/internal/grpcwire"
 )
 
 // local makes a caller in this process, which leaves when the test ends.
-func (g *rig) local(c Caller) *Local {
+func (g *rig) local(c callers.Caller) *Local {
 	l := g.ServeLocal(c)
 	g.t.Cleanup(l.Close)
 	return l
@@ -70,7 +71,7 @@ func TestLocalCancelAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newPipeRig(t)
 		_, worker := g.pipeWorker("w1", 1)
-		l := g.local(Caller{})
+		l := g.local(callers.Caller{})
 		var c LocalCall
 		ask := LocalRequest{Head: headOf(request(hello)...), End: true}
 		l.st.do(func() { // the turn comes only behind this

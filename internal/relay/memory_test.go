@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/net/http2"
 
+	"github.com/cabrank/cabrank/internal/callers"
 	"github.com/cabrank/cabrank/internal/grpcwire"
 	"github.com/cabrank/cabrank/internal/h2"
 	"github.com/cabrank/cabrank/internal/stats"
@@ -118,8 +119,8 @@ func (m *memory) call() {
 // whose deadlines differ.
 func TestCallAllocatesNothing(t *testing.T) {
 	policy := stats.MethodRule{Idempotent: true, Retries: 2, RetryOn: []grpcwire.Code{grpcwire.Unavailable}, HedgeAfter: time.Second}
-	callers := func(o *Options) {
-		by(ByMetadata, "x-tenant")(o)
+	several := func(o *Options) {
+		o.Keys.By, o.Keys.Metadata = callers.ByMetadata, "x-tenant"
 		o.BalanceKey, o.Lanes = "x-user", []Lane{{Methods: []string{"/test.Greeter/*"}}, {Keys: []string{"b"}}}
 	}
 	for name, c := range map[string]struct {
@@ -130,7 +131,7 @@ func TestCallAllocatesNothing(t *testing.T) {
 		"local":         {true, func(*Options) {}, nil},
 		"elsewhere":     {false, func(*Options) {}, nil},
 		"with a policy": {true, withRule(policy), nil},
-		"several":       {false, callers, []string{"a", "b", strings.Repeat("c", maxKeyText+1)}},
+		"several":       {false, several, []string{"a", "b", strings.Repeat("c", callers.MaxKeyText+1)}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := newRig(t, c.change)

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/cabrank/cabrank/internal/grpcwire"
-	"github.com/cabrank/cabrank/internal/rank"
 	"github.com/cabrank/cabrank/internal/stats"
 )
 
@@ -38,22 +37,6 @@ type tally struct {
 	hedges        [hedgeResults]uint64
 }
 
-// rankMethod returns the rank's record of the call's method.
-func (c *call) rankMethod() *rank.Method {
-	if c.method == nil {
-		return c.st.relay.methods.Unnamed(c.head.path)
-	}
-	return c.method.InRank
-}
-
-// methodOf finds a named method by its path; nil: it has no name.
-func (cc *callerConn) methodOf(path []byte) *stats.Method {
-	if cc.recent == nil || cc.recent.Name != string(path) {
-		cc.recent = cc.st.relay.methods.Find(path)
-	}
-	return cc.recent
-}
-
 // record counts a finished call. No other place does.
 func (st *shardState) record(c *call, now time.Duration) {
 	if c.method == nil && c.grpc && c.answered {
@@ -63,15 +46,15 @@ func (st *shardState) record(c *call, now time.Duration) {
 		Code: c.code, HTTP: c.httpStatus, Deadline: c.deadline != 0, HadSlot: c.work.any,
 		Took: now - c.started, Waited: c.waited, Worked: c.work.total,
 	}
-	door := c.callerID.outcomes
+	byDoor := c.callerID.Outcomes
 	if c.grpc {
 		ended.HTTP = 0
 	} else {
-		door = st.door(httpDoor)
+		byDoor = st.ids.Door(httpDoor)
 	}
 	m := st.relay.methods.OrOther(c.method)
 	m.Count(st.number, &ended)
-	door.Count(ended.Code, ended.HTTP)
+	byDoor.Count(ended.Code, ended.HTTP)
 	st.logAccess(c, now)
 	if c.work.any {
 		c.recordRun(m, now)
@@ -105,16 +88,6 @@ func (c *call) recordRun(m *stats.Method, now time.Duration) {
 	}
 }
 
-// door returns the counters of a door.
-func (st *shardState) door(name string) *stats.Outcomes {
-	n := st.doors[name]
-	if n == nil {
-		n = new(stats.Outcomes)
-		st.doors[name] = n
-	}
-	return n
-}
-
 // Stats is a snapshot of the relay: counters since the process began, and current use.
 type Stats struct {
 	Methods  []stats.MethodStats
@@ -146,7 +119,7 @@ func (r *Relay) Stats() Stats {
 	all := Stats{
 		Refusals: make(map[string]uint64), Retries: make(map[string]uint64), RetriesDenied: make(map[string]uint64),
 		Hedges: make(map[string]uint64), Doors: make(map[string]map[string]uint64), Disconnects: newDisconnects(),
-		Connections: r.connections.Load(), Accepted: r.accepted.Load(), Buffered: r.budget.Used(),
+		Connections: r.sources.Open.Load(), Accepted: r.sources.Accepted.Load(), Buffered: r.budget.Used(),
 		MostConnections: r.mostConnections(), MostBuffered: r.bufferTotal(),
 	}
 	methods := r.methods.All()
@@ -157,12 +130,7 @@ func (r *Relay) Stats() Stats {
 		for i, m := range methods {
 			m.AddTo(&all.Methods[i], st.number)
 		}
-		for name, calls := range st.doors {
-			if all.Doors[name] == nil {
-				all.Doors[name] = make(map[string]uint64)
-			}
-			calls.AddTo(all.Doors[name])
-		}
+		st.ids.AddTo(all.Doors)
 		all.Disconnects.add(st.disconnects)
 		addCounters[ending](all.Refusals, st.tally.refused[:])
 		addCounters[event](all.Refusals, st.tally.events[:])

@@ -41,11 +41,9 @@ func (r *Relay) scarce(nc net.Conn) bool {
 // reject ends a connection above the limit before it reads from it. It returns at once.
 func (st *shardState) reject(nc net.Conn) {
 	r := st.relay
-	st.do(func() { st.disconnects[disconnect{ofCaller, reasonTooMany}]++ })
-	if unsaid, say := r.mayLog(disconnect{ofCaller, reasonTooMany}, r.now()); say {
-		r.settings().Log.Warn("turned a connection away", "peer", callerAddress(nc),
-			"limit", r.mostConnections(), "unsaid", unsaid)
-	}
+	st.do(func() {
+		st.noteEnded(disconnect{ofCaller, reasonTooMany}, "turned a connection away", "peer", callerAddress(nc), "limit", r.mostConnections())
+	})
 	if r.scarce(nc) {
 		_ = nc.Close() // nothing was written
 		return

@@ -30,7 +30,9 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/cabrank/cabrank/internal/callers"
 	"github.com/cabrank/cabrank/internal/door"
+	"github.com/cabrank/cabrank/internal/grpcwire"
 	"github.com/cabrank/cabrank/internal/h2"
 	"github.com/cabrank/cabrank/internal/rank"
 	"github.com/cabrank/cabrank/internal/shard"
@@ -55,7 +57,7 @@ type Options struct {
 	Resets       int           // calls a second that one connection may cancel in the long run, beside one for each that is answered; 0: as h2.CallerAllowances
 	KeepAlive    time.Duration // silence after which endpoints that are not local are sent a PING, 0: never, R15
 	MaxHops      int           // cabranks that a call may have passed before this one, 0: not counted, R10
-	Keys         Keys          // how callers are told apart and bounded
+	Keys         callers.Keys  // how callers are told apart and bounded
 	Lanes        []Lane        // classes of calls, at most 254
 	BalanceKey   string        // name of the field by which ring_hash places calls, "": none
 	OwnServices  OwnServices   // which of gRPC's own services callers reach
@@ -77,7 +79,7 @@ type Options struct {
 
 	// Auth checks the token of a call that comes over a socket, before the call takes a slot,
 	// except of Health/Check; nil: no call needs a token.
-	Auth Auth
+	Auth callers.Auth
 
 	// Proxies are peers whose calls are those of others: the caller is the last entry of
 	// x-forwarded-for that is not a proxy.
@@ -133,7 +135,7 @@ type Relay struct {
 	door      *door.Door
 	shardTurn atomic.Uint32 // of the shard that gets the next connection
 	answers   answers
-	sources   sources
+	sources   callers.Sources
 	lanes     stats.Patterns[uint8] // by method
 
 	services services
@@ -142,16 +144,14 @@ type Relay struct {
 	methods     *stats.Methods
 	retryBudget *stats.Budget
 
-	serving        atomic.Bool   // what Health/Check says
-	overloaded     atomic.Bool   // see Overloaded; written by the pacer
-	failInTwo      atomic.Bool   // see failedInTwo
-	connections    atomic.Int64  // of callers
-	accepted       atomic.Uint64 // connections of callers, since the process began
-	memory         atomic.Int64  // bytes for callers, 0: as the options say; see SetMemory
-	absorbed       atomic.Int64  // bytes of answers whose credit went back before their callers read them, R9
-	keysInUse      atomic.Int64  // of all shards, each counted on every one that has it
-	rejecting      atomic.Int32  // rejected callers that get a GOAWAY now
-	reflections    atomic.Int32  // reflection calls outside the slots, R7
+	serving        atomic.Bool  // what Health/Check says
+	overloaded     atomic.Bool  // see Overloaded; written by the pacer
+	failInTwo      atomic.Bool  // see failedInTwo
+	memory         atomic.Int64 // bytes for callers, 0: as the options say; see SetMemory
+	absorbed       atomic.Int64 // bytes of answers whose credit went back before their callers read them, R9
+	keysInUse      atomic.Int64 // of all shards, each counted on every one that has it
+	rejecting      atomic.Int32 // rejected callers that get a GOAWAY now
+	reflections    atomic.Int32 // reflection calls outside the slots, R7
 	idle           chan struct{}
 	reflectionTurn atomic.Uint32   // of the endpoint for the next reflection call
 	closing        atomic.Bool     // the drain is over: no new upstream connections
@@ -188,16 +188,19 @@ func New(o Options) *Relay {
 	r.methods = stats.NewMethods(r.rank, o.Shards, o.Methods)
 	r.set.Store(newSettings(o, maphash.MakeSeed()))
 	r.ctx, r.cancel = context.WithCancel(context.Background())
-	r.answers, r.replyHead = newAnswers(), newReplyHead()
+	r.answers = newAnswers()
+	r.replyHead = h2.AppendField(h2.AppendField(nil, ":status", "200"), "content-type", grpcwire.ContentType)
 	r.okTail = h2.AppendField(nil, "grpc-status", "0")
 	r.unknownTail = h2.AppendField(h2.AppendField(nil, "grpc-status", "5"), "grpc-message", "unknown service")
 	r.lanes = lanesOfMethods(o.Lanes)
 	r.door = door.New(r, o.Log)
-	r.sources.init(o.Shards)
 	group := shard.NewGroup(r.start, r.budget)
+	var locks []sync.Locker
 	for range o.Shards {
-		r.shards = append(r.shards, newShardState(r, group.New()))
+		st := newShardState(r, group.New())
+		r.shards, locks = append(r.shards, st), append(locks, st)
 	}
+	r.sources.Init(locks)
 	r.pacer.start(r)
 	return r
 }
@@ -243,11 +246,14 @@ func (r *Relay) Close() {
 	r.each((*shardState).endGuests)
 }
 
-// running returns the number of calls that a drain waits for.
-func (r *Relay) running() (calls int) {
-	r.each(func(st *shardState) { calls += st.calls })
-	return calls
+// sum adds up a number of each shard.
+func (r *Relay) sum(of func(*shardState) int) (n int) {
+	r.each(func(st *shardState) { n += of(st) })
+	return n
 }
+
+// running returns the number of calls that a drain waits for.
+func (r *Relay) running() int { return r.sum(func(st *shardState) int { return st.calls }) }
 
 // pacer brings time to the rank: slots that pause after a refusal come back.
 type pacer struct {

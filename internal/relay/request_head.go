@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/cabrank/cabrank/internal/callers"
 	"github.com/cabrank/cabrank/internal/grpcwire"
 	"github.com/cabrank/cabrank/internal/h2"
 	"github.com/cabrank/cabrank/internal/rank"
@@ -18,27 +19,27 @@ import (
 // Concurrency: guarded by the lock of its shard, never changed once a call has it, except
 // method, which is set when a worker has answered it.
 type requestHead struct {
-	refs     int       // references: calls, and the connection that keeps it for its next call
-	callerID *callerID // of its calls
-	same     uint64    // h2.Block.Same, 0: none
+	refs     int         // references: calls, and the connection that keeps it for its next call
+	callerID *callers.ID // of its calls
+	same     uint64      // h2.Block.Same, 0: none
 
 	grpc        bool
-	bodyless    bool              // a HEAD request: its answer has no content (RFC 9110 9.3.2)
-	connect     bool              // a CONNECT request
-	ownService  bool              // a service that gRPC itself defines, R7
-	notAllowed  bool              // the caller's token does not allow the method
-	method      *stats.Method     // nil until a worker has answered it
-	rule        *stats.MethodRule // nil: the call is sent once
-	path        []byte            // without its query; kept only while method is nil, or with ownService
-	answer      []byte            // the HEADERS of Cabrank's own answer to gRPC; nil: replyHead
-	timeout     time.Duration     // grpc-timeout, 0: none
-	badTimeout  bool              // grpc-timeout is malformed
-	pass        *cachedPass       // nil: no token is needed, or it is not checked yet
-	hops        int               // cabranks that it has passed, R10
-	tooManyHops bool              // hops are more than Options.MaxHops
-	key         *key              // of its caller; nil: callers are not told apart
-	lane        uint8             // 0: none
-	hash        uint64            // for ring_hash, 0: no key
+	bodyless    bool               // a HEAD request: its answer has no content (RFC 9110 9.3.2)
+	connect     bool               // a CONNECT request
+	ownService  bool               // a service that gRPC itself defines, R7
+	notAllowed  bool               // the caller's token does not allow the method
+	method      *stats.Method      // nil until a worker has answered it
+	rule        *stats.MethodRule  // nil: the call is sent once
+	path        []byte             // without its query; kept only while method is nil, or with ownService
+	answer      []byte             // the HEADERS of Cabrank's own answer to gRPC; nil: replyHead
+	timeout     time.Duration      // grpc-timeout, 0: none
+	badTimeout  bool               // grpc-timeout is malformed
+	pass        *callers.KnownPass // nil: no token is needed, or it is not checked yet
+	hops        int                // cabranks that it has passed, R10
+	tooManyHops bool               // hops are more than Options.MaxHops
+	key         *callers.Key       // of its caller; nil: callers are not told apart
+	lane        uint8              // 0: none
+	hash        uint64             // for ring_hash, 0: no key
 
 	// block is the block to send, without grpc-timeout, for the first and any
 	// further attempt.
@@ -55,10 +56,10 @@ type requestHead struct {
 
 // headOf returns the requestHead of a header block for one call, which gives it back with
 // releaseHead.
-func (cc *callerConn) headOf(b *h2.Block, id *callerID) *requestHead {
-	if h := cc.head; h != nil && b.Same != 0 && h.same == b.Same && h.callerID == id && h.pass == cc.pass {
+func (cc *callerConn) headOf(b *h2.Block, id *callers.ID) *requestHead {
+	if h := cc.sameHead(b); h != nil && h.callerID == id && h.pass == cc.pass {
 		if h.method == nil && h.grpc {
-			h.method = cc.methodOf(h.path)
+			h.method = cc.st.relay.methods.Find(h.path)
 		}
 		h.refs++
 		return h
@@ -69,7 +70,7 @@ func (cc *callerConn) headOf(b *h2.Block, id *callerID) *requestHead {
 	h.readHops(cc, b)
 	h.readRankFields(cc, b)
 	h.keepBlock(cc, b)
-	h.listSize = b.ListSize + maxAdded + len(id.Address) + id.listSize
+	h.listSize = b.ListSize + maxAdded + len(id.Address) + id.ListSize
 	if cc.st.tokens.needsToken(cc) {
 		h.readPass(cc.pass, b)
 	}
@@ -80,10 +81,10 @@ func (cc *callerConn) headOf(b *h2.Block, id *callerID) *requestHead {
 }
 
 // readPass keeps the caller's pass, and whether it allows the method.
-func (h *requestHead) readPass(p *cachedPass, b *h2.Block) {
+func (h *requestHead) readPass(p *callers.KnownPass, b *h2.Block) {
 	if h.pass = p; p != nil {
 		path, _ := b.Watched(fieldPath)
-		h.notAllowed = !p.allows(string(nameOf(path.Value)))
+		h.notAllowed = !p.Allows(string(nameOf(path.Value)))
 	}
 }
 
@@ -98,7 +99,7 @@ func (cc *callerConn) keepHead(h *requestHead, same uint64) {
 }
 
 // newHead returns an empty requestHead with one reference.
-func (st *shardState) newHead(id *callerID) *requestHead {
+func (st *shardState) newHead(id *callers.ID) *requestHead {
 	h := st.freeHeads
 	if h == nil {
 		h = new(requestHead)
@@ -119,11 +120,8 @@ func (st *shardState) releaseHead(h *requestHead) {
 	st.Pool().Put(h.path)
 	st.Pool().Put(h.answer)
 	h.block, h.path, h.answer = nil, nil, nil
-	if h.key != nil {
-		st.keys.drop(h.key)
-		h.key = nil
-	}
-	h.callerID = nil
+	st.keys.Drop(h.key, st.Now())
+	h.key, h.callerID = nil, nil
 	if st.freeHeadCount < maxFree {
 		h.nextFree, st.freeHeads = st.freeHeads, h
 		st.freeHeadCount++
@@ -155,7 +153,7 @@ func (h *requestHead) readKind(cc *callerConn, b *h2.Block) {
 	}
 	name := nameOf(path.Value)
 	h.ownService = bytes.HasPrefix(name, pathOwn)
-	if h.method = cc.methodOf(name); h.method != nil {
+	if h.method = cc.st.relay.methods.Find(name); h.method != nil {
 		h.rule = h.method.Rule()
 	} else {
 		h.rule = cc.st.relay.methods.RuleOf(name)
@@ -188,12 +186,6 @@ func (c *call) replyHead() []byte {
 	return c.st.relay.replyHead
 }
 
-// newReplyHead returns these HEADERS for callers that name no codec.
-func newReplyHead() []byte {
-	head := h2.AppendField(nil, ":status", "200")
-	return h2.AppendField(head, "content-type", grpcwire.ContentType)
-}
-
 // nameOf returns the path without a query. gRPC has no queries, but some servers ignore
 // them, and a query is the caller's secret.
 func nameOf(path []byte) []byte {
@@ -220,7 +212,7 @@ func (h *requestHead) account() *rank.Account {
 	if h.key == nil {
 		return nil
 	}
-	return h.key.account
+	return h.key.Account
 }
 
 // readTimeout reads grpc-timeout.
@@ -244,19 +236,28 @@ type fieldSpan struct {
 // spans appends to into the fields of a request that are written anew or dropped, in their
 // order.
 func (h *requestHead) spans(cc *callerConn, b *h2.Block, into []fieldSpan) []fieldSpan {
-	for _, field := range [...]int{fieldTimeout, fieldForwardedFor, fieldHops, fieldTries} {
+	for _, field := range [...]int{fieldTimeout, fieldForwardedFor, fieldHops, fieldTries, fieldUser, fieldSocket, fieldClient} {
 		w, found := b.Watched(field)
-		if !found || !h.rewrites(cc, field) {
-			continue
-		}
-		if field == fieldForwardedFor && h.isForwarded(cc) {
+		switch {
+		case !found || !h.rewrites(cc, field):
+		case w.Count > 1 && (field >= fieldUser || field == fieldForwardedFor && h.isForwarded(cc)): // the engine noted only the last one
 			into = everyOne(b, field, into)
-			continue
+		default:
+			into = inOrder(into, fieldSpan{field, w})
 		}
-		into = inOrder(into, fieldSpan{field, w})
 	}
-	if cc.local == nil {
-		into = claims(b, into)
+	return into
+}
+
+// everyOne adds the spans of all fields with this name.
+func everyOne(b *h2.Block, field int, into []fieldSpan) []fieldSpan {
+	wanted := watchedFields()[field]
+	for rest := b.Enc; len(rest) > 0; {
+		name, _, next := h2.NextField(rest)
+		if string(name) == wanted {
+			into = inOrder(into, fieldSpan{field, h2.Watched{Start: len(b.Enc) - len(rest), End: len(b.Enc) - len(next)}})
+		}
+		rest = next
 	}
 	return into
 }
@@ -270,15 +271,18 @@ func inOrder(into []fieldSpan, c fieldSpan) []fieldSpan {
 	return slices.Insert(into, at, c)
 }
 
-// rewrites reports whether Cabrank writes the field anew.
+// rewrites reports whether Cabrank writes the field anew, or drops it: callers over sockets do
+// not say who they are.
 func (h *requestHead) rewrites(cc *callerConn, field int) bool {
 	switch field {
 	case fieldTimeout:
 		return h.grpc
 	case fieldForwardedFor:
-		return len(h.callerID.xff) > 0
+		return len(h.callerID.Forwarded) > 0
 	case fieldTries:
 		return h.rule != nil
+	case fieldUser, fieldSocket, fieldClient:
+		return cc.local == nil
 	default:
 		return cc.st.relay.settings().MaxHops > 0
 	}
@@ -289,7 +293,7 @@ func (h *requestHead) rewrites(cc *callerConn, field int) bool {
 // address to x-forwarded-for, adds a hop, and notes the place of
 // grpc-previous-rpc-attempts.
 func (h *requestHead) keepBlock(cc *callerConn, b *h2.Block) {
-	head := cc.st.Pool().Get(len(b.Enc) + len(h.callerID.xff) + len(h.callerID.fields) + len(cc.st.relay.settings().firstHop) + 64)
+	head := cc.st.Pool().Get(len(b.Enc) + len(h.callerID.Forwarded) + len(h.callerID.Fields) + len(cc.st.relay.settings().firstHop) + 64)
 	var room [4]fieldSpan
 	from, hasXFF, hasHops := 0, false, false
 	for _, at := range h.spans(cc, b, room[:0]) {
@@ -300,7 +304,7 @@ func (h *requestHead) keepBlock(cc *callerConn, b *h2.Block) {
 			h.timeoutAt = len(head)
 		case fieldForwardedFor:
 			if !hasXFF {
-				head, hasXFF = cc.appendForwarded(head, h.forwarded(cc, b, at.Value), h.callerID), true
+				head, hasXFF = h.appendForwarded(cc, b, head, at.Value), true
 			}
 		case fieldHops:
 			head, hasHops = cc.appendHops(head, h.hops), true
@@ -312,12 +316,12 @@ func (h *requestHead) keepBlock(cc *callerConn, b *h2.Block) {
 	}
 	head = append(head, b.Enc[from:]...)
 	if !hasXFF {
-		head = append(head, h.callerID.xff...)
+		head = append(head, h.callerID.Forwarded...)
 	}
 	if !hasHops {
 		head = append(head, cc.st.relay.settings().firstHop...)
 	}
-	h.block = append(head, h.callerID.fields...)
+	h.block = append(head, h.callerID.Fields...)
 }
 
 // isForwarded reports whether a proxy named the caller.
@@ -325,26 +329,21 @@ func (h *requestHead) isForwarded(cc *callerConn) bool {
 	return cc.proxied && h.callerID.Address != cc.callerID.Address
 }
 
-// forwarded returns the entries of x-forwarded-for before the caller. A proxy's list goes on
-// with other proxies behind the caller; they are dropped, so that workers find the caller
+// appendForwarded writes x-forwarded-for with the caller's address added. A proxy's list goes
+// on with other proxies behind the caller; they are dropped, so that workers find the caller
 // at the end.
-func (h *requestHead) forwarded(cc *callerConn, b *h2.Block, value []byte) []byte {
+func (h *requestHead) appendForwarded(cc *callerConn, b *h2.Block, head, value []byte) []byte {
+	scratch := append(cc.st.scratch[:0], value...)
 	if h.isForwarded(cc) {
 		_, before, _ := cc.st.forwarded(b)
-		return []byte(before)
+		scratch = append(scratch[:0], before...)
 	}
-	return value
-}
-
-// appendForwarded writes x-forwarded-for with the caller's address added.
-func (cc *callerConn) appendForwarded(head, value []byte, id *callerID) []byte {
-	scratch := append(cc.st.scratch[:0], value...)
-	if len(value) > 0 {
+	if len(scratch) > 0 {
 		scratch = append(scratch, ", "...)
 	}
-	scratch = append(scratch, id.Address...)
+	scratch = append(scratch, h.callerID.Address...)
 	cc.st.scratch = scratch
-	return h2.AppendFieldBytes(head, forwardedName, scratch)
+	return h2.AppendFieldBytes(head, callers.ForwardedFor, scratch)
 }
 
 // route is how a request is served.

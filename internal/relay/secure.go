@@ -55,15 +55,5 @@ func (st *shardState) handshakeFailed(err error) {
 		st.disconnects[disconnect{ofCaller, reasonTLS}]++
 		return
 	}
-	st.noteRejected(reasonTLS, "a caller's TLS handshake failed", "error", err)
-}
-
-// noteRejected counts and logs a caller's connection, at most one line a minute and reason.
-func (st *shardState) noteRejected(reason, line string, told ...any) {
-	end := disconnect{ofCaller, reason}
-	st.disconnects[end]++
-	if unsaid, say := st.relay.mayLog(end, st.Now()); say {
-		// Not under the shard's lock: whoever reads the log may be slow.
-		go st.relay.settings().Log.Warn(line, append(told, "unsaid", unsaid)...) //nolint:sloglint // one of a few; it ends with the line
-	}
+	st.noteEnded(disconnect{ofCaller, reasonTLS}, "a caller's TLS handshake failed", "error", err)
 }

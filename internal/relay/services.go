@@ -96,9 +96,6 @@ func (r *Relay) Describe(e *Endpoint, described map[string]bool) {
 	r.gatherServices()
 }
 
-// forgetServices drops the services of an endpoint, which may be another process now.
-func (r *Relay) forgetServices(e *Endpoint) { r.Describe(e, nil) }
-
 // gatherServices adds up the lists of all ready endpoints.
 func (r *Relay) gatherServices() {
 	r.mu.Lock()

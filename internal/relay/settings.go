@@ -2,10 +2,9 @@ package relay
 
 import (
 	"hash/maphash"
-	"maps"
 
+	"github.com/cabrank/cabrank/internal/callers"
 	"github.com/cabrank/cabrank/internal/h2"
-	"github.com/cabrank/cabrank/internal/rank"
 )
 
 // settings are the options with values derived from them. A reload replaces them as a whole,
@@ -15,7 +14,7 @@ import (
 type settings struct {
 	Options
 
-	naming   naming
+	naming   callers.Naming
 	firstHop []byte // x-cabrank-hops for calls that have none, encoded
 	conf     *configs
 }
@@ -23,9 +22,9 @@ type settings struct {
 func newSettings(o Options, seed maphash.Seed) *settings {
 	s := &settings{
 		Options: o,
-		naming:  naming{Keys: o.Keys, lanes: lanesOfKeys(o.Lanes), seed: seed},
+		naming:  callers.Naming{Keys: o.Keys, Lanes: lanesOfKeys(o.Lanes), Seed: seed, Connections: o.Limits.Connections},
 	}
-	s.conf = newConfigs(o, &s.naming)
+	s.conf = newConfigs(o)
 	if o.MaxHops > 0 {
 		s.firstHop = h2.AppendField(nil, hopsName, "1")
 	}
@@ -59,28 +58,24 @@ func (r *Relay) Reconfigure(o Options) {
 	defer r.adding.Unlock()
 	before := r.settings()
 	o.keepFixed(&before.Options)
-	next := newSettings(o, before.naming.seed)
+	next := newSettings(o, before.naming.Seed)
 	r.set.Store(next)
 	r.methods.SetRules(o.Methods)
 	r.budget.SetTotal(r.bufferTotal())
 	r.retryBudget.SetTerms(o.RetryBudget)
 	r.each(func(st *shardState) { st.adopt(before, next) })
 	// No shard uses the earlier terms any more.
-	if !sameTerms(&before.Keys, &next.Keys) {
-		r.rank.Retune(func(key string) rank.Terms { return next.naming.termsOf(key) }, r.now())
+	if !before.Keys.SameTerms(&next.Keys) {
+		r.rank.Retune(next.naming.Terms, r.now())
 	}
 	deliver(r.rank.Configure(o.rank(), r.now(), nil))
 	r.checkServing()
 }
 
-// sameTerms reports whether both give every key the same terms.
-func sameTerms(a, b *Keys) bool {
-	return a.Rate == b.Rate && a.Burst == b.Burst && a.Concurrent == b.Concurrent && maps.Equal(a.Weights, b.Weights)
-}
-
 // adopt updates the copies of settings in the shard and its connections.
 func (st *shardState) adopt(before, next *settings) {
 	st.conf = next.conf
+	st.keys.Naming = &next.naming
 	st.stalls.after = next.StallTimeout
 	for cc := range st.callers {
 		if cc.head != nil { // the next call may be another one by these
@@ -88,8 +83,9 @@ func (st *shardState) adopt(before, next *settings) {
 			cc.head = nil
 		}
 		cc.proxied = cc.fromNetwork() && st.conf.proxies.Has(cc.callerID.Address)
-		if !sameSource(&before.Keys, &next.Keys) {
-			cc.rekey()
+		if !before.Keys.SameSource(&next.Keys) {
+			cc.leaveKey()
+			cc.link.Conn.Watch(st.conf.down.Watch)
 		}
 	}
 	if next.KeepAlive == before.KeepAlive {

@@ -21,7 +21,7 @@ func TestReloadKeepsWhatIsFixed(t *testing.T) {
 	})
 	s := g.settings()
 	if s.Shards != 2 || s.Log == nil || s.Random == nil || s.BalanceKey != "x-user" ||
-		len(s.Lanes) != 0 || s.SlotsMax != 0 || s.naming.lanes["k"] != 0 {
+		len(s.Lanes) != 0 || s.SlotsMax != 0 || s.naming.Lanes["k"] != 0 {
 		t.Errorf("got %+v", s.Options)
 	}
 }

@@ -4,8 +4,10 @@ import (
 	"slices"
 	"time"
 
+	"github.com/cabrank/cabrank/internal/callers"
 	"github.com/cabrank/cabrank/internal/door"
 	"github.com/cabrank/cabrank/internal/h2"
+	"github.com/cabrank/cabrank/internal/list"
 	"github.com/cabrank/cabrank/internal/rank"
 	"github.com/cabrank/cabrank/internal/shard"
 	"github.com/cabrank/cabrank/internal/stats"
@@ -32,7 +34,7 @@ const (
 func watchedFields() []string {
 	return []string{
 		":method", ":path", ":status", "content-type", "grpc-timeout",
-		forwardedName, "grpc-status", "grpc-message", pushbackName, hopsName, triesName,
+		callers.ForwardedFor, "grpc-status", "grpc-message", pushbackName, hopsName, triesName,
 		door.UserField, door.SocketField, door.ClientField,
 	}
 }
@@ -58,17 +60,16 @@ const (
 type configs struct {
 	down, up h2.Config
 	local    h2.Config // of the end of a Local
-	naming   *naming
 	proxies  door.Proxies
 
 	// Ids of request fields that the options name, -1: none.
 	fieldKey, fieldBalance, fieldToken int
 }
 
-func newConfigs(o Options, n *naming) *configs {
+func newConfigs(o Options) *configs {
 	names := watchedFields()
 	up := h2.NewWatchList(names...)
-	key, balance := fieldID(&names, n.field()), fieldID(&names, o.BalanceKey)
+	key, balance := fieldID(&names, o.Keys.Field()), fieldID(&names, o.BalanceKey)
 	token := -1
 	if o.Auth != nil {
 		token = fieldID(&names, "authorization")
@@ -79,7 +80,7 @@ func newConfigs(o Options, n *naming) *configs {
 		Window: o.Limits.Window, WindowPressed: o.Limits.Window / 2, MaxWindow: o.Limits.MaxWindow,
 		ConnWindow: connWindow, OutputHigh: outputHigh,
 	}
-	c := &configs{down: base, up: base, local: base, naming: n, proxies: o.Proxies, fieldKey: key, fieldBalance: balance, fieldToken: token}
+	c := &configs{down: base, up: base, local: base, proxies: o.Proxies, fieldKey: key, fieldBalance: balance, fieldToken: token}
 	c.down.Server, c.down.MaxStreams, c.down.FrameTime = true, o.MaxStreams, o.Limits.Header
 	// Servers on gRPC's C core 1.51 end the connection, with everybody's calls,
 	// at a -bin field that is not base64 [E] (R12).
@@ -104,12 +105,12 @@ type shardState struct {
 	conf  *configs
 
 	callers        map[*callerConn]struct{}
-	callerIDs      map[Caller]*callerID // of callers that share connections, see callerIDOf
-	guests         map[*Guest]struct{}  // callers' connections that do not speak HTTP/2
-	idleGuests     list[Guest]          // guests without a request
-	hijackedGuests int                  // the number of hijacked guests
-	number         int                  // in Relay.shards and in Endpoint.upstreams
-	upstreams      []*upstream          // of endpoints that are not removed, in no order
+	ids            callers.IDs
+	guests         map[*Guest]struct{} // callers' connections that do not speak HTTP/2
+	idleGuests     list.List[Guest]    // guests without a request
+	hijackedGuests int                 // the number of hijacked guests
+	number         int                 // in Relay.shards and in Endpoint.upstreams
+	upstreams      []*upstream         // of endpoints that are not removed, in no order
 	watches        map[*call]struct{}
 	sheddable      sheddable
 	tokens         tokenCache
@@ -121,7 +122,6 @@ type shardState struct {
 	freeAttempts   []*attempt
 	keys           keyring
 	tally          tally
-	doors          map[string]*stats.Outcomes // by Caller.Door
 	retryBudget    stats.BudgetShare
 	disconnects    disconnects
 	grants         []rank.Notice // scratch
@@ -149,18 +149,18 @@ func newShardState(r *Relay, s *shard.Shard) *shardState {
 	st := &shardState{
 		Shard: s, relay: r, conf: o.conf, number: len(r.shards),
 		callers:     make(map[*callerConn]struct{}),
-		callerIDs:   make(map[Caller]*callerID),
+		ids:         callers.NewIDs(o.naming.Seed),
 		guests:      make(map[*Guest]struct{}),
 		watches:     make(map[*call]struct{}),
-		doors:       make(map[string]*stats.Outcomes),
 		retryBudget: stats.BudgetShare{Budget: r.retryBudget},
 		disconnects: make(disconnects),
 		replayTotal: o.ReplayTotal / int64(o.Shards),
 	}
 	st.stalls = newStallWatch(st, o.StallTimeout)
 	st.absents = newAbsentWatch(st)
-	st.tokens = newTokenCache(st, o.Auth)
-	st.keys.init(st)
+	st.tokens = tokenCache{st: st, auth: o.Auth, checks: make(map[string]*tokenCheck), ofSource: make(map[*callers.Source]int)}
+	st.keys.Keyring = callers.NewKeyring(&o.naming, r.rank, &r.keysInUse, func(at time.Duration) { st.SetTimer(&st.keys.clock, at) })
+	st.keys.clock.Owner = &st.keys
 	return st
 }
 
@@ -179,7 +179,7 @@ func (r *Relay) each(f func(*shardState)) {
 }
 
 // newCall returns an empty call.
-func (st *shardState) newCall(caller *callerConn, id *callerID) *call {
+func (st *shardState) newCall(caller *callerConn, id *callers.ID) *call {
 	c := st.free
 	if c == nil {
 		c = st.makeCall()

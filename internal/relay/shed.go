@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/cabrank/cabrank/internal/h2"
+	"github.com/cabrank/cabrank/internal/list"
 )
 
 const (
@@ -29,9 +30,9 @@ const (
 //
 // Concurrency: guarded by the lock of its shard, but for most and asked.
 type sheddable struct {
-	classes [heldClasses + 1]list[callerConn] // by callerConn.class; the first is always empty
-	most    atomic.Int32                      // highest class with a connection
-	asked   atomic.Bool                       // another shard has posted a shedTask
+	classes [heldClasses + 1]list.List[callerConn] // by callerConn.class; the first is always empty
+	most    atomic.Int32                           // highest class with a connection
+	asked   atomic.Bool                            // another shard has posted a shedTask
 }
 
 // count updates the number of waiting bytes of the call's connection: the request, with
@@ -44,15 +45,15 @@ func (c *call) count() {
 		c.leaveWaiting()
 		return
 	}
-	if !c.node.listed() {
-		c.caller.waiting.push(&c.node, c)
+	if !c.node.Listed() {
+		c.caller.waiting.Push(&c.node, c)
 	}
 	c.countHeld(callSize + cap(c.head.block) + cap(c.head.path) + cap(c.req) + cap(c.resp))
 }
 
 // leaveWaiting takes the call out of its connection's waiting calls.
 func (c *call) leaveWaiting() {
-	c.node.leave()
+	c.node.Leave()
 	c.countHeld(cap(c.resp))
 }
 
@@ -68,20 +69,20 @@ func (cc *callerConn) heldBytes() int { return cc.held + cc.excess }
 // updateClass moves the connection to the class of its heldBytes.
 func (cc *callerConn) updateClass() {
 	class := uint8(0)
-	if cc.waiting.first() != nil || cc.excess > 0 {
+	if cc.waiting.First() != nil || cc.excess > 0 {
 		class = 1 + uint8(min(bits.Len(uint(cc.heldBytes()/leastHeld)), heldClasses-1))
 	}
 	if class == cc.class {
 		return
 	}
 	h := &cc.st.sheddable
-	cc.byHeld.leave()
+	cc.byHeld.Leave()
 	cc.class = class
 	if class > 0 {
-		h.classes[class].push(&cc.byHeld, cc)
+		h.classes[class].Push(&cc.byHeld, cc)
 	}
 	most := int32(len(h.classes) - 1)
-	for most > 0 && h.classes[most].first() == nil {
+	for most > 0 && h.classes[most].First() == nil {
 		most--
 	}
 	if h.most.Load() != most {
@@ -102,7 +103,7 @@ func excess(conn *h2.Conn, bytes int) {
 // their bounds. It never touches a running call (R11), and returns if running calls alone
 // exceed a bound.
 func (st *shardState) shed(cc *callerConn, now time.Duration) {
-	for newest := cc.waiting.last(); newest != nil && cc.overLimit(); newest = cc.waiting.last() {
+	for newest := cc.waiting.Last(); newest != nil && cc.overLimit(); newest = cc.waiting.Last() {
 		newest.fail(endedBuffer, now)
 	}
 	if st.relay.budget.Exceeded() {
@@ -156,8 +157,8 @@ func (st *shardState) shedOne(now time.Duration) bool {
 	if class == 0 || class <= smallClass && !st.relay.budget.Overfull() {
 		return false
 	}
-	cc := st.sheddable.classes[class].last()
-	if newest := cc.waiting.last(); newest != nil {
+	cc := st.sheddable.classes[class].Last()
+	if newest := cc.waiting.Last(); newest != nil {
 		newest.fail(endedBuffer, now)
 		return true
 	}

@@ -1,9 +1,7 @@
 package relay
 
 import (
-	"fmt"
 	"net"
-	"testing"
 
 	"github.com/cabrank/cabrank/internal/testkit"
 )
@@ -44,42 +42,4 @@ func (g *rig) pipeFrom(address string) (p *testkit.Peer, in bool) {
 	p.Greet()
 	p.Skip(testkit.WindowUpdate)
 	return p, true
-}
-
-// Addresses of one IPv6 network are one source, and unknown ones have no share.
-func TestSourceKey(t *testing.T) {
-	same := func(a, b string) bool { return sourceKey(a) == sourceKey(b) }
-	if !same("2001:db8::1", "2001:db8::ffff:1") || same("2001:db8::1", "2001:db8:0:1::1") {
-		t.Error("networks of IPv6")
-	}
-	if same("192.0.2.1", "192.0.2.2") || !same("192.0.2.1", "::ffff:192.0.2.1") || !same("fe80::1%eth0", "fe80::1") {
-		t.Error("addresses")
-	}
-	if sourceKey("").IsValid() {
-		t.Error("a Unix socket has an address")
-	}
-}
-
-// The record of a source goes with its last connection.
-func TestSourcesAreForgotten(t *testing.T) {
-	var s sources
-	s.init(1)
-	for i := range 1000 {
-		address := fmt.Sprintf("10.0.%d.%d", i/250, i%250)
-		first, _ := s.add(address)
-		second, count := s.add(address)
-		if first != second || count != 2 {
-			t.Fatalf("%s has %d connections, want 2", address, count)
-		}
-		s.remove(first)
-		s.remove(first)
-	}
-	if len(s.all) != 0 {
-		t.Errorf("%d sources are left", len(s.all))
-	}
-	for class := range s.classes {
-		if from := s.classes[class].first(); from != nil {
-			t.Errorf("class %d has %v", class, from.key)
-		}
-	}
 }

@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/cabrank/cabrank/internal/callers"
 	"github.com/cabrank/cabrank/internal/grpcwire"
 	"github.com/cabrank/cabrank/internal/rank"
 	"github.com/cabrank/cabrank/internal/stats"
@@ -183,7 +184,7 @@ func changeAtRandom(o *Options, dice *rand.Rand) {
 	o.OnCancel = []rank.OnCancel{rank.Hold, rank.Free}[dice.IntN(2)]
 	o.Rank.StreamSlots = dice.IntN(4)
 	if yes() {
-		o.Keys.By, o.Keys.Metadata = []KeySource{ByNothing, ByAuthority, ByMetadata}[dice.IntN(3)], "user-agent"
+		o.Keys.By, o.Keys.Metadata = []callers.KeySource{callers.ByNothing, callers.ByAuthority, callers.ByMetadata}[dice.IntN(3)], "user-agent"
 	}
 	if yes() {
 		o.Methods, o.RetryBudget = []stats.MethodRule{anyFailure()}, stats.RetryBudget{PerSecond: float64(dice.IntN(1000))}
@@ -195,12 +196,12 @@ func changeAtRandom(o *Options, dice *rand.Rand) {
 
 // callLocally makes calls as doors of this process do, in any order.
 func (h *stress) callLocally(dice *rand.Rand) {
-	l := h.g.ServeLocal(Caller{Address: "192.0.2.1", Identity: fmt.Sprint(dice.IntN(4))})
+	l := h.g.ServeLocal(callers.Caller{Address: "192.0.2.1", Identity: fmt.Sprint(dice.IntN(4))})
 	defer func() { l.Close() }()
 	for range 20 {
 		if dice.IntN(15) == 0 {
 			l.Close()
-			l = h.g.ServeLocal(Caller{})
+			l = h.g.ServeLocal(callers.Caller{})
 		}
 		var calls sync.WaitGroup
 		for range 1 + dice.IntN(4) {
@@ -275,7 +276,7 @@ func wantFreeListSane(t testing.TB) func(*shardState) {
 				t.Fatal("a call is twice in the free list")
 			}
 			seen[c] = true
-			if c.state != callNew || c.done || c.awaited || c.node.listed() || c.lease.Valid() || c.down.Open() || c.up.Open() ||
+			if c.state != callNew || c.done || c.awaited || c.node.Listed() || c.lease.Valid() || c.down.Open() || c.up.Open() ||
 				c.clock.Set() || c.hold.Set() || c.hedge != nil || c.req != nil || c.resp != nil || c.caller != nil || c.via != nil {
 				t.Errorf("a call for reuse has a past: %+v", c)
 			}

@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/cabrank/cabrank/internal/callers"
 	"github.com/cabrank/cabrank/internal/h2"
 	"github.com/cabrank/cabrank/internal/testkit"
 )
@@ -80,7 +81,7 @@ func serveOverTLS(t *testing.T, g *rig, at string, trust *x509.CertPool) {
 		}
 	}
 	calling.Wait()
-	if n := g.connections.Load(); n < 4 {
+	if n := g.sources.Open.Load(); n < 4 {
 		t.Errorf("%d connections are counted, want 4", n)
 	}
 	plain := tlsCaller(t, at, trust, false)
@@ -128,15 +129,15 @@ func TestNamesOfCertificates(t *testing.T) {
 	g := newRig(t)
 	for _, name := range []string{"", "a", strings.Repeat("a", 256)} {
 		g.shards[0].do(func() {
-			id := g.shards[0].newCallerID(Caller{Certificate: name})
-			fields, err := h2.DecodeFields(id.fields)
+			id := g.shards[0].ids.New(callers.Caller{Certificate: name})
+			fields, err := h2.DecodeFields(id.Fields)
 			testkit.Must(t, err)
 			listed := 0
 			for _, f := range fields {
 				listed += len(f.Name) + len(f.Value) + 32
 			}
-			if id.listSize != listed {
-				t.Errorf("%q: %d octets are counted, %d are added", name, id.listSize, listed)
+			if id.ListSize != listed {
+				t.Errorf("%q: %d octets are counted, %d are added", name, id.ListSize, listed)
 			}
 		})
 	}

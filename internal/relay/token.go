@@ -2,22 +2,13 @@ package relay
 
 import (
 	"errors"
-	"net/url"
-	"path"
-	"strings"
 	"time"
 
+	"github.com/cabrank/cabrank/internal/callers"
 	"github.com/cabrank/cabrank/internal/h2"
 )
 
-// Bounds of the tokens that each shard remembers.
 const (
-	// maxPassBytes bounds the remembered fields, plus passSize for each: two generations of
-	// half as much.
-	maxPassBytes = 4 << 20
-	passSize     = 512
-	// maxPassTime is how long a field is remembered: its key may be withdrawn later.
-	maxPassTime = time.Minute
 	// maxChecks is how many checks of tokens may run at a time; one source has a quarter of
 	// them at most. Their calls wait without a slot.
 	maxChecks   = 256
@@ -31,62 +22,21 @@ var (
 	errTooLong = errors.New("the authorization field is longer than 8 KiB")
 )
 
-// Auth checks the authorization field of calls.
-//
-// Concurrency: it is called from anywhere, Epoch also under the lock of a shard.
-type Auth interface {
-	// Verify returns the pass of a field; calls without the field have the empty one. It may
-	// take seconds. An error is one line for the caller, with nothing of the field.
-	Verify(authorization string) (Pass, error)
-	// Epoch changes when earlier results of Verify may not be valid any more.
-	Epoch() uint64
-}
-
-// Pass is the result of a valid token. Immutable.
-type Pass struct {
-	User  string                 // the user, "": the token needs none
-	Until time.Time              // after this it begins no calls; zero: no end
-	May   func(path string) bool // reports whether it may call a method
-}
-
-// allows reports whether the pass allows a path, both as it was sent and as a worker may read
-// it: decoded, without empty parts and dots.
-func (p *Pass) allows(name string) bool {
-	decoded, err := url.PathUnescape(name)
-	if err != nil || !p.May(name) {
-		return false
-	}
-	read := path.Clean("/" + strings.ReplaceAll(decoded, `\`, "/"))
-	if strings.HasSuffix(decoded, "/") && read != "/" {
-		read += "/"
-	}
-	return read == name || p.May(read)
-}
-
-// cachedPass is a pass that a shard remembers.
-type cachedPass struct {
-	Pass
-	epoch uint64
-	until time.Duration
-	as    string // the caller's identity, "": none
-}
-
 // tokenCache is what a shard knows of those who call by tokens.
 //
 // Concurrency: guarded by the lock of its shard.
 type tokenCache struct {
-	st          *shardState
-	auth        Auth // nil: no call needs a token
-	recent, old map[string]*cachedPass
-	bytes       int // of recent
-	checks      map[string]*tokenCheck
-	ofSource    map[*source]int // of checks
+	st       *shardState
+	auth     callers.Auth // nil: no call needs a token
+	passes   callers.Passes
+	checks   map[string]*tokenCheck
+	ofSource map[*callers.Source]int // of checks
 }
 
 // tokenCheck is a check of one field outside of the lock, and the calls that wait for it.
 type tokenCheck struct {
 	field  string
-	source *source
+	source *callers.Source
 	calls  []waitingCall
 	denied *readyAnswer // the answer to its calls; nil: the check runs, or the token is valid
 }
@@ -95,13 +45,6 @@ type tokenCheck struct {
 type waitingCall struct {
 	call *call
 	path string
-}
-
-func newTokenCache(st *shardState, auth Auth) tokenCache {
-	return tokenCache{
-		st: st, auth: auth, recent: make(map[string]*cachedPass), old: make(map[string]*cachedPass),
-		checks: make(map[string]*tokenCheck), ofSource: make(map[*source]int),
-	}
 }
 
 // needsToken reports whether calls of a connection need a token: those of a door in this
@@ -113,41 +56,17 @@ func (cc *callerConn) fromNetwork() bool {
 	return cc.localCaller == nil || !cc.localCaller.authenticated
 }
 
-// valid reports whether a pass is still valid.
-func (t *tokenCache) valid(p *cachedPass) bool {
-	return p != nil && p.epoch == t.auth.Epoch() && t.st.Now() < p.until
-}
-
-// find returns the valid pass of a field; nil: it must be checked.
-func (t *tokenCache) find(field []byte) *cachedPass {
-	p := t.recent[string(field)]
-	if p == nil {
-		if p = t.old[string(field)]; t.valid(p) {
-			t.remember(string(field), p)
-		}
-	}
-	if !t.valid(p) {
-		return nil
-	}
-	return p
-}
-
-// remember keeps the pass of a field. When half of the room is full, it forgets the fields
-// that were not used since the last time.
-func (t *tokenCache) remember(field string, p *cachedPass) {
-	if t.bytes += len(field) + passSize; t.bytes > maxPassBytes/2 {
-		t.old, t.recent, t.bytes = t.recent, make(map[string]*cachedPass), len(field)+passSize
-	}
-	t.recent[field] = p
-}
+// valid reports whether a pass still counts.
+func (t *tokenCache) valid(p *callers.KnownPass) bool { return p.Valid(t.auth.Epoch(), t.st.Now()) }
 
 // cachedPass returns the remembered pass of a request's token; nil: it must be checked.
-func (cc *callerConn) cachedPass(b *h2.Block) *cachedPass {
+func (cc *callerConn) cachedPass(b *h2.Block) *callers.KnownPass {
 	w, _ := b.Watched(cc.st.conf.fieldToken)
 	if w.Count > 1 || len(w.Value) > maxAuthorization {
 		return nil
 	}
-	return cc.st.tokens.find(w.Value)
+	t := &cc.st.tokens
+	return t.passes.Find(w.Value, t.auth.Epoch(), t.st.Now())
 }
 
 // checkToken makes the call wait for the check of its token.
@@ -177,7 +96,7 @@ func (c *call) checkToken(b *h2.Block, now time.Duration) {
 }
 
 // callSource returns the source of the calls of a connection.
-func (cc *callerConn) callSource() *source {
+func (cc *callerConn) callSource() *callers.Source {
 	if cc.localCaller != nil {
 		return cc.localCaller.source
 	}
@@ -191,7 +110,7 @@ func (c *call) deny(why error, now time.Duration) {
 }
 
 // checkOf returns the running check of a field, or begins one; nil: too many run.
-func (t *tokenCache) checkOf(field []byte, from *source) *tokenCheck {
+func (t *tokenCache) checkOf(field []byte, from *callers.Source) *tokenCheck {
 	k := t.checks[string(field)]
 	if k != nil {
 		return k
@@ -223,14 +142,8 @@ func (t *tokenCache) verify(k *tokenCheck) {
 			}
 			return
 		}
-		p := &cachedPass{Pass: shown, epoch: epoch, until: now + maxPassTime}
-		if shown.User != "" {
-			p.as = TokenIdentity(shown.User)
-		}
-		if !shown.Until.IsZero() {
-			p.until = min(p.until, now+time.Until(shown.Until))
-		}
-		t.remember(k.field, p)
+		p := callers.NewKnownPass(shown, epoch, now, time.Now())
+		t.passes.Remember(k.field, p)
 		for one, more := k.next(); more; one, more = k.next() {
 			one.call.tokenPassed(p, one.path, now)
 		}
@@ -247,13 +160,13 @@ func (k *tokenCheck) next() (one waitingCall, more bool) {
 }
 
 // tokenPassed admits a call after the check of its token.
-func (c *call) tokenPassed(p *cachedPass, path string, now time.Duration) {
+func (c *call) tokenPassed(p *callers.KnownPass, path string, now time.Duration) {
 	c.check = nil
 	c.leaveWaiting()
 	c.state = callNew
 	c.callerID = c.caller.withPass(p, c.callerID)
 	c.head.setCaller(c.caller, c.callerID, path)
-	c.head.pass, c.head.notAllowed = p, !p.allows(path)
+	c.head.pass, c.head.notAllowed = p, !p.Allows(path)
 	st, cc := c.st, c.caller
 	c.admit(now) // it may be over then
 	st.shed(cc, now)
@@ -274,29 +187,28 @@ func (c *call) leaveCheck() {
 }
 
 // withPass returns the callerID of a caller with a pass.
-func (cc *callerConn) withPass(p *cachedPass, id *callerID) *callerID {
-	if p == nil || p.as == "" {
+func (cc *callerConn) withPass(p *callers.KnownPass, id *callers.ID) *callers.ID {
+	if p == nil || p.Identity == "" {
 		return id
 	}
 	c := id.Caller
-	c.Identity = p.as
-	return cc.st.callerIDOf(c)
+	c.Identity = p.Identity
+	return cc.st.ids.Of(c)
 }
 
 // setCaller changes the caller of a head that no other call shares; the address stays.
-func (h *requestHead) setCaller(cc *callerConn, id *callerID, path string) {
+func (h *requestHead) setCaller(cc *callerConn, id *callers.ID, path string) {
 	if h.callerID == id {
 		return
 	}
-	head := h.block[:len(h.block)-len(h.callerID.fields)]
-	h.listSize += id.listSize - h.callerID.listSize
+	head := h.block[:len(h.block)-len(h.callerID.Fields)]
+	h.listSize += id.ListSize - h.callerID.ListSize
 	h.callerID = id
-	if h.key != nil && cc.st.conf.naming.By == ByPeer {
-		cc.st.keys.drop(h.key)
-		cc.setKey(id.key, id.text)
-		h.key = cc.key
-		h.key.refs++
+	if h.key != nil && cc.st.conf.fieldKey < 0 {
+		cc.st.keys.Drop(h.key, cc.st.Now())
+		cc.key = cc.st.keys.OfCaller(cc.key, id, cc.st.Now())
+		h.key = cc.key.Share()
 		h.lane = cc.st.relay.laneOf([]byte(path), h.key)
 	}
-	h.block = cc.st.Pool().Append(head, id.fields)
+	h.block = cc.st.Pool().Append(head, id.Fields)
 }

@@ -25,13 +25,6 @@ func readTries(value []byte) int {
 	return int(n)
 }
 
-// triesField encodes the field for an attempt after n others, those of the caller included.
-func (st *shardState) triesField(n int) []byte {
-	value := strconv.AppendInt(st.digits[:0], int64(n), 10)
-	st.tries = h2.AppendFieldBytes(st.tries[:0], triesName, value)
-	return st.tries
-}
-
 // openAgain opens the stream of an attempt that is not the first: its header
 // block is that of the first but for grpc-timeout, which goes to at, and the
 // number of attempts before it.
@@ -41,10 +34,11 @@ func (a *attempt) openAgain(conn *h2.Conn, end bool, timeout []byte, at int) {
 	if from < 0 {
 		from, to = len(head), len(head)
 	}
-	tries := a.call.st.triesField(h.tries + a.previous)
+	st := a.call.st
+	st.tries = h2.AppendFieldBytes(st.tries[:0], triesName, strconv.AppendInt(st.digits[:0], int64(h.tries+a.previous), 10))
 	if at <= from {
-		conn.Open(&a.up, end, head[:at], timeout, head[at:from], tries, head[to:])
+		conn.Open(&a.up, end, head[:at], timeout, head[at:from], st.tries, head[to:])
 		return
 	}
-	conn.Open(&a.up, end, head[:from], tries, head[to:at], timeout, head[at:])
+	conn.Open(&a.up, end, head[:from], st.tries, head[to:at], timeout, head[at:])
 }

@@ -61,7 +61,7 @@ func TestCostlyBytesWaitTheirTurn(t *testing.T) {
 		t.Cleanup(func() { _ = nc.Close() })
 		all = append(all, nc)
 	}
-	testkit.Eventually(t, soon, "the connections", func() bool { return g.connections.Load() == attackers+1 })
+	testkit.Eventually(t, soon, "the connections", func() bool { return g.sources.Open.Load() == attackers+1 })
 	sent := 0
 	g.shards[0].do(func() { // nothing is read meanwhile
 		for _, nc := range all {

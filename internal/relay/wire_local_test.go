@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"strconv"
 
+	"github.com/cabrank/cabrank/internal/callers"
 	"github.com/cabrank/cabrank/internal/grpcwire"
 )
 
@@ -14,7 +15,7 @@ import (
 type wireLocal struct {
 	*Local
 
-	as    *Caller // the caller of the next calls; nil: that of the Local
+	as    *callers.Caller // the caller of the next calls; nil: that of the Local
 	calls map[uint32]*LocalCall
 	free  []*LocalCall
 	fails map[uint32]error // of calls that were not taken
@@ -32,7 +33,7 @@ func (w *wire) newLocal(fields []string) *wireLocal {
 	return l
 }
 
-func (w *wire) callerOf(fields []string) (c Caller) {
+func (w *wire) callerOf(fields []string) (c callers.Caller) {
 	w.set(reflect.ValueOf(&c).Elem(), fields)
 	return c
 }

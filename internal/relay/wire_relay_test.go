@@ -16,6 +16,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/cabrank/cabrank/internal/callers"
 	"github.com/cabrank/cabrank/internal/door"
 	"github.com/cabrank/cabrank/internal/grpcwire"
 	"github.com/cabrank/cabrank/internal/rank"
@@ -280,9 +281,9 @@ func (w *wire) checks(args []string) map[string]func() {
 		"retries":        func() { w.counters(stats.Retries, args, true) },
 		"denied":         func() { w.counters(stats.RetriesDenied, args, true) },
 		"hedges":         func() { w.counters(stats.Hedges, args, true) },
-		"codes":          func() { w.counters(w.method(stats, args[0]).Codes, args[1:], true) }, // METHOD CODE=count…
-		"seconds":        func() { w.seconds(w.method(stats, args[0]), args[1:]) },              // METHOD Wait, Work or Seconds=time…
-		"load":           func() { w.fields(reflect.ValueOf(g.Load()), args) },                  // Field=value
+		"codes":          func() { w.counters(stats.of(w, args[0]).Codes, args[1:], true) }, // METHOD CODE=count…
+		"seconds":        func() { w.seconds(stats.of(w, args[0]), args[1:]) },              // METHOD Wait, Work or Seconds=time…
+		"load":           func() { w.fields(reflect.ValueOf(g.Load()), args) },              // Field=value
 		"activity":       func() { w.fields(reflect.ValueOf(g.Activity(w.endpoint(args[0]))), args[1:]) },
 		"endpoint":       func() { w.fields(reflect.ValueOf(*w.state(args[0])), args[1:]) }, // NAME Field=value of rank.EndpointState
 		"gone": func() {
@@ -377,14 +378,6 @@ func (w *wire) within(what string, got int64, want string) {
 	}
 }
 
-func (w *wire) method(s Stats, name string) stats.MethodStats {
-	at := slices.IndexFunc(s.Methods, func(m stats.MethodStats) bool { return m.Method == name })
-	if at < 0 {
-		w.Fatalf("no counters of %s", name)
-	}
-	return s.Methods[at]
-}
-
 // counters compares those that are named; all says that all others are 0.
 func (w *wire) counters(got map[string]uint64, want []string, all bool) {
 	left := maps.Clone(got)
@@ -435,8 +428,8 @@ func (w *wire) set(of reflect.Value, words []string) {
 			*f = func() float64 { return w.float(value) }
 		case *rank.OnCancel:
 			*f = map[string]rank.OnCancel{"free": rank.Free, "hold": rank.Hold, "finish": rank.Finish}[value]
-		case *KeySource:
-			*f = map[string]KeySource{"nothing": ByNothing, "peer": ByPeer, "authority": ByAuthority, "metadata": ByMetadata}[value]
+		case *callers.KeySource:
+			*f = map[string]callers.KeySource{"nothing": callers.ByNothing, "peer": callers.ByPeer, "authority": callers.ByAuthority, "metadata": callers.ByMetadata}[value]
 		case **tls.Config:
 			*f = w.tlsConfig(value)
 		case *func(*tls.ConnectionState) (string, error):

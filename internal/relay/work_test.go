@@ -32,7 +32,7 @@ func TestWorkCountsOnce(t *testing.T) {
 }
 
 // of returns what is known of one method.
-func (s Stats) of(t *testing.T, name string) stats.MethodStats {
+func (s Stats) of(t testing.TB, name string) stats.MethodStats {
 	t.Helper()
 	for _, m := range s.Methods {
 		if m.Method == name {

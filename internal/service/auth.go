@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/cabrank/cabrank/internal/auth"
+	"github.com/cabrank/cabrank/internal/callers"
 	"github.com/cabrank/cabrank/internal/certs"
 	"github.com/cabrank/cabrank/internal/cli"
 	"github.com/cabrank/cabrank/internal/config"
@@ -25,16 +26,16 @@ const (
 	leastToken = 16
 )
 
-// bearers asks calls for their token (relay.Auth).
+// bearers asks calls for their token (callers.Auth).
 type bearers struct{ *auth.Verifier }
 
-// Verify implements relay.Auth.
-func (b bearers) Verify(authorization string) (relay.Pass, error) {
+// Verify implements callers.Auth.
+func (b bearers) Verify(authorization string) (callers.Pass, error) {
 	id, err := b.Verifier.Verify(auth.Bearer(authorization))
 	if err != nil {
-		return relay.Pass{}, err
+		return callers.Pass{}, err
 	}
-	return relay.Pass{User: id.User, Until: id.Expires, May: id.MayCall}, nil
+	return callers.Pass{User: id.User, Until: id.Expires, May: id.MayCall}, nil
 }
 
 // openAuth reads the keys of tokens, if anybody is asked for one: sockets, or all.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/cabrank/cabrank/internal/admin"
+	"github.com/cabrank/cabrank/internal/callers"
 	"github.com/cabrank/cabrank/internal/cli"
 	"github.com/cabrank/cabrank/internal/config"
 	"github.com/cabrank/cabrank/internal/door"
@@ -29,37 +30,33 @@ const (
 // has had a reason to turn one. docs/invariants.md has what each bounds.
 func (s *service) relayOptions(cfg *config.Config, log *slog.Logger) relay.Options {
 	return relay.Options{
-		Shards:       cfg.Shards,
-		QueueLength:  cfg.Queue.Length,
-		QueueTimeout: cfg.Queue.Timeout,
+		Shards:      cfg.Shards,
+		QueueLength: cfg.Queue.Length, QueueTimeout: cfg.Queue.Timeout,
 		CallTimeout:  cfg.CallTimeout,
 		StallTimeout: cfg.StallTimeout,
 		HangTimeout:  cfg.HangTimeout,
 		MinReady:     s.fewest(cfg.Workers.MinReady),
-		SlotsMin:     cfg.Workers.Slots.Min,
-		SlotsMax:     cfg.Workers.Slots.Max,
-		Lanes:        cfg.Lanes,
-		BalanceKey:   cfg.Balance.Name,
-		Methods:      cfg.Methods,
-		OnCancel:     cfg.CancelledSlots(),
-		OwnServices:  map[string]relay.OwnServices{"health": relay.OwnHealth, "none": relay.OwnNone}[cfg.OwnServices],
-		Explain:      cfg.Explain,
-		Proxies:      cfg.Proxies,
-		Keys: relay.Keys{
+		SlotsMin:     cfg.Workers.Slots.Min, SlotsMax: cfg.Workers.Slots.Max,
+		Lanes: cfg.Lanes, BalanceKey: cfg.Balance.Name,
+		Methods:     cfg.Methods,
+		OnCancel:    cfg.CancelledSlots(),
+		OwnServices: map[string]relay.OwnServices{"health": relay.OwnHealth, "none": relay.OwnNone}[cfg.OwnServices],
+		Explain:     cfg.Explain,
+		Proxies:     cfg.Proxies,
+		Keys: callers.Keys{
 			By: cfg.Fair.Key.By, Metadata: cfg.Fair.Key.Name, Weights: cfg.Fair.Weights,
 			Rate: cfg.Limits.CallsPerSecond, Burst: cfg.Limits.KeyBurst(), Concurrent: cfg.Limits.Calls,
 		},
 		Limits: relay.Limits{
 			Connections: openable(cfg, admin.OpenFiles(), log),
 			Descriptors: lastOfCallers(admin.OpenFiles()),
-			Idle:        cfg.Limits.IdleTimeout,
-			Age:         cfg.Limits.ConnectionAge,
-			Handshake:   handshakeTime,
-			Header:      10 * time.Second, // for headers, or another frame without data, that have begun
-			Window:      64 << 10,         // bytes that a call may send before it has a slot: one message, mostly (R11)
-			MaxWindow:   1 << 20,          // bytes of a running call on their way, each direction: 80 Mbit/s over 100 ms (R11)
-			Buffer:      16 << 20,         // that wait for one connection: what MaxStreams calls may send before they have slots (R11)
-			Frame:       16 << 10,         // the least that HTTP/2 allows (RFC 9113 4.2): no call waits for a longer frame of another
+			Idle:        cfg.Limits.IdleTimeout, Age: cfg.Limits.ConnectionAge,
+			Handshake: handshakeTime,
+			Header:    10 * time.Second, // for headers, or another frame without data, that have begun
+			Window:    64 << 10,         // bytes that a call may send before it has a slot: one message, mostly (R11)
+			MaxWindow: 1 << 20,          // bytes of a running call on their way, each direction: 80 Mbit/s over 100 ms (R11)
+			Buffer:    16 << 20,         // that wait for one connection: what MaxStreams calls may send before they have slots (R11)
+			Frame:     16 << 10,         // the least that HTTP/2 allows (RFC 9113 4.2): no call waits for a longer frame of another
 		},
 		Rank: rankOptions(cfg),
 		// Retries and hedges of all calls together, so that they do not make an outage worse:

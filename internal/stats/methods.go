@@ -37,7 +37,7 @@ const otherMethod = "other"
 
 // Methods has the methods of a relay, by path.
 //
-// Concurrency: may be used from anywhere; its lock is taken before the rank's.
+// Concurrency: may be used from anywhere; its lock is a leaf.
 type Methods struct {
 	rank   *rank.Rank
 	shards int
@@ -47,13 +47,23 @@ type Methods struct {
 
 	mu       sync.Mutex // held while named or rules are replaced
 	unproven int        // of named
-	unnamed  unnamed
+
+	// unnamed has the rank's record of methods that have no name yet: the rank tells them
+	// apart from the first call on, and keeps the record when a method gets its name. Each
+	// entry takes 700 bytes; paths that share an entry count as one method.
+	unnamed [1024]atomic.Pointer[unnamed]
+	seed    maphash.Seed
+}
+
+// unnamed is the rank's record of the first path of an entry.
+type unnamed struct {
+	hash   uint64 // of the path
+	inRank *rank.Method
 }
 
 // NewMethods returns the table of a relay with so many shards.
 func NewMethods(r *rank.Rank, shards int, rules []MethodRule) *Methods {
-	t := &Methods{rank: r, shards: shards, other: newMethod(otherMethod, shards)}
-	t.unnamed.seed = maphash.MakeSeed()
+	t := &Methods{rank: r, shards: shards, other: newMethod(otherMethod, shards), seed: maphash.MakeSeed()}
 	t.named.Store(new(map[string]*Method))
 	t.SetRules(rules)
 	return t
@@ -87,8 +97,24 @@ func (t *Methods) OrOther(m *Method) *Method {
 	return m
 }
 
-// Unnamed returns the rank's record of a path without a name.
-func (t *Methods) Unnamed(path []byte) *rank.Method { return t.unnamed.of(path, t.rank) }
+// InRank returns the rank's record of a method, or for nil of a path without a name.
+func (t *Methods) InRank(m *Method, path []byte) *rank.Method {
+	if m != nil {
+		return m.InRank
+	}
+	entry, hash := t.entry(path)
+	for {
+		if known := entry.Load(); known != nil {
+			return known.inRank
+		}
+		entry.CompareAndSwap(nil, &unnamed{hash, t.rank.Unnamed()})
+	}
+}
+
+func (t *Methods) entry(path []byte) (entry *atomic.Pointer[unnamed], hash uint64) {
+	hash = maphash.Bytes(t.seed, path)
+	return &t.unnamed[hash%uint64(len(t.unnamed))], hash
+}
 
 // Learn gives the method of a path its name, if there is room for another; nil: it has none.
 // proven says that the answer was OK.
@@ -96,26 +122,39 @@ func (t *Methods) Learn(path []byte, proven bool) *Method {
 	if !isName(path) {
 		return nil
 	}
+	m, isNew := t.learn(path, proven)
+	if isNew {
+		t.rank.Name(m.InRank, m.Name)
+	}
+	return m
+}
+
+func (t *Methods) learn(path []byte, proven bool) (m *Method, isNew bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	known := *t.named.Load()
-	if m := known[string(path)]; m != nil || len(known) >= MaxMethods {
-		return m
+	if m = known[string(path)]; m != nil || len(known) >= MaxMethods {
+		return m, false
 	}
 	if !proven {
 		if t.unproven >= MaxUnproven {
-			return nil
+			return nil, false
 		}
 		t.unproven++
 	}
-	m := newMethod(string(path), t.shards)
+	m = newMethod(string(path), t.shards)
 	m.rule.Store(t.RuleOf(path))
-	m.InRank = t.unnamed.name(path, m.Name, t.rank)
+	entry, hash := t.entry(path)
+	if of := entry.Load(); of != nil && of.hash == hash && entry.CompareAndSwap(of, nil) {
+		m.InRank = of.inRank
+	} else {
+		m.InRank = t.rank.Unnamed() // another path has the entry
+	}
 	next := make(map[string]*Method, len(known)+1)
 	maps.Copy(next, known)
 	next[m.Name] = m
 	t.named.Store(&next)
-	return m
+	return m, true
 }
 
 // isName reports whether a path may be a label: gRPC's methods are ASCII without spaces (Path
@@ -133,46 +172,4 @@ func isName(path []byte) bool {
 func (t *Methods) All() []*Method {
 	named := slices.SortedFunc(maps.Values(*t.named.Load()), func(a, b *Method) int { return strings.Compare(a.Name, b.Name) })
 	return append([]*Method{t.other}, named...)
-}
-
-// unnamed has the rank's record of methods that have no name yet: the rank tells them apart
-// from the first call on, and keeps the record when a method gets its name. Each entry takes
-// 700 bytes; paths that share an entry count as one method.
-type unnamed struct {
-	seed    maphash.Seed
-	entries [1024]atomic.Pointer[unnamedMethod]
-}
-
-// unnamedMethod is the rank's record of the first path of an entry.
-type unnamedMethod struct {
-	hash   uint64 // of the path
-	method *rank.Method
-}
-
-func (n *unnamed) entry(path []byte) (place *atomic.Pointer[unnamedMethod], hash uint64) {
-	hash = maphash.Bytes(n.seed, path)
-	return &n.entries[hash%uint64(len(n.entries))], hash
-}
-
-// of returns the rank's record of a path without a name.
-func (n *unnamed) of(path []byte, r *rank.Rank) *rank.Method {
-	place, hash := n.entry(path)
-	for {
-		if known := place.Load(); known != nil {
-			return known.method
-		}
-		place.CompareAndSwap(nil, &unnamedMethod{hash, r.Unnamed()})
-	}
-}
-
-// name removes a path and returns its record under the new name, or a new record if another
-// path has the entry.
-func (n *unnamed) name(path []byte, name string, r *rank.Rank) *rank.Method {
-	place, hash := n.entry(path)
-	known := place.Load()
-	if known == nil || known.hash != hash || !place.CompareAndSwap(known, nil) {
-		return r.Method(name)
-	}
-	r.Name(known.method, name)
-	return known.method
 }

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cabrank/cabrank/internal/callers"
 	"github.com/cabrank/cabrank/internal/door"
 	"github.com/cabrank/cabrank/internal/rank"
 	"github.com/cabrank/cabrank/internal/relay"
@@ -38,7 +39,7 @@ func newSite(t testing.TB, h http.Handler, change ...func(*relay.Options)) *site
 	server := &web.Server{Handler: h, Log: slog.New(slog.NewTextHandler(&s.log, nil))}
 	o := relay.Options{
 		Shards: 2, QueueLength: 100, QueueTimeout: soon, MinReady: 1, OnCancel: rank.Free,
-		BufferTotal: 64 << 20, HeaderList: 16 << 10, MaxStreams: 100, MaxHops: 8, Keys: relay.Keys{By: relay.ByPeer},
+		BufferTotal: 64 << 20, HeaderList: 16 << 10, MaxStreams: 100, MaxHops: 8, Keys: callers.Keys{By: callers.ByPeer},
 		Limits: relay.Limits{Connections: 100, Handshake: soon, Window: 64 << 10, MaxWindow: 1 << 20, Buffer: 16 << 20},
 		Log:    slog.New(slog.DiscardHandler), Random: func() float64 { return 0.5 },
 		Other: func(relay.Head) func(*relay.Exchange) {

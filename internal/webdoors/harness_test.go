@@ -23,6 +23,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/cabrank/cabrank/examples/go/workpb"
+	"github.com/cabrank/cabrank/internal/callers"
 	"github.com/cabrank/cabrank/internal/door"
 	"github.com/cabrank/cabrank/internal/methods"
 	"github.com/cabrank/cabrank/internal/rank"
@@ -134,7 +135,7 @@ func newHouse(t testing.TB, known door.Origins, change ...func(*relay.Options)) 
 	var doors *webdoors.Doors
 	o := relay.Options{
 		Shards: 1, QueueLength: 100, QueueTimeout: soon, MinReady: 1, OnCancel: rank.Free,
-		BufferTotal: 64 << 20, HeaderList: 16 << 10, MaxStreams: 100, MaxHops: 8, Keys: relay.Keys{By: relay.ByPeer},
+		BufferTotal: 64 << 20, HeaderList: 16 << 10, MaxStreams: 100, MaxHops: 8, Keys: callers.Keys{By: callers.ByPeer},
 		Limits: relay.Limits{Connections: 100, Handshake: soon, Window: 64 << 10, MaxWindow: 1 << 20, Buffer: 16 << 20},
 		Log:    slog.New(slog.DiscardHandler), Random: func() float64 { return 0.5 },
 		Other: func(head relay.Head) func(*relay.Exchange) { return doors.Other(head) },

@@ -27,7 +27,8 @@ func tested() [][]string {
 		{"./internal/health"},
 		{"./internal/health/check", "./internal/health"},
 		{"./internal/stats", "./internal/rank", "./internal/health"},
-		{"./internal/relay", "./internal/rank", "./internal/health", "./internal/grpcwire", "./internal/stats"},
+		{"./internal/callers", "./internal/rank", "./internal/stats"},
+		{"./internal/relay", "./internal/rank", "./internal/health", "./internal/grpcwire", "./internal/stats", "./internal/callers"},
 		{"./internal/worker", "./internal/health", "./internal/health/check"},
 	}
 }

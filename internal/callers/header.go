@@ -1,4 +1,4 @@
-package relay
+package callers
 
 import (
 	"maps"
@@ -10,38 +10,10 @@ import (
 	"github.com/cabrank/cabrank/internal/h2"
 )
 
-// claims adds the spans of all fields of a block that only Cabrank may set.
-func claims(b *h2.Block, into []fieldSpan) []fieldSpan {
-	for _, field := range [...]int{fieldUser, fieldSocket, fieldClient} {
-		w, found := b.Watched(field)
-		switch {
-		case !found:
-		case w.Count == 1:
-			into = inOrder(into, fieldSpan{field, w})
-		default: // the engine noted only the last one
-			into = everyOne(b, field, into)
-		}
-	}
-	return into
-}
-
-// everyOne adds the spans of all fields with this name.
-func everyOne(b *h2.Block, field int, into []fieldSpan) []fieldSpan {
-	wanted := watchedFields()[field]
-	for rest := b.Enc; len(rest) > 0; {
-		name, _, next := h2.NextField(rest)
-		if string(name) == wanted {
-			into = inOrder(into, fieldSpan{field, h2.Watched{Start: len(b.Enc) - len(rest), End: len(b.Enc) - len(next)}})
-		}
-		rest = next
-	}
-	return into
-}
-
-// unclaimed returns the fields of a block without those that only Cabrank may set.
-func unclaimed(block []byte) []h2.Field {
+// Unclaimed returns the fields of a block without those that only Cabrank may set.
+func Unclaimed(block []byte) []h2.Field {
 	fields := make([]h2.Field, 0, 16)
-	for name, value := range Fields(block).All() {
+	for name, value := range h2.Fields(block).All() {
 		if !door.IsClaim(name) {
 			fields = append(fields, h2.Field{Name: name, Value: value})
 		}
@@ -49,9 +21,9 @@ func unclaimed(block []byte) []h2.Field {
 	return fields
 }
 
-// addHeader returns the list with the header fields of a door's caller, without fields of
+// AddHeader returns the list with the header fields of a door's caller, without fields of
 // its connection and fields that the door itself sets.
-func addHeader(f Fields, h http.Header) Fields {
+func AddHeader(f h2.Fields, h http.Header) h2.Fields {
 	own := make(map[string]bool)
 	for name := range f.All() {
 		own[name] = true
