@@ -59,8 +59,7 @@ func TestCallsOfJuggler1(t *testing.T) {
 			return []string{fmt.Sprintf(`{"type":"res","id":%d,"error":{"code":7,"message":"no"}}`, m.ID)}
 		}
 		return []string{`{"type":"news of a later version"}`}
-	}), func(t *testing.T, _ *lines, c *Client) {
-		t.Helper()
+	}), func(t scene, c *Client) {
 		_, err := c.Call(t.Context(), "nobody", 1)
 		if no, ok := errors.AsType[*RefusedError](err); !ok || no.Code != 404 || no.Message != "no function" {
 			t.Errorf("got %v", err)
@@ -122,8 +121,7 @@ func TestStream(t *testing.T) {
 			texts = append(texts, fmt.Sprintf(`{"type":"res","id":%d}`, m.ID))
 		}
 		return texts
-	}), func(t *testing.T, _ *lines, c *Client) {
-		t.Helper()
+	}), func(t scene, c *Client) {
 		next := 1
 		for n, err := range Stream[int](t.Context(), c, "f", nil) {
 			if err != nil || n != next {
@@ -157,8 +155,7 @@ func TestTooManyResults(t *testing.T) {
 			texts = append(texts, fmt.Sprintf(`{"type":"res","id":%d,"args":1,"more":true}`, m.ID))
 		}
 		return texts
-	}), func(t *testing.T, _ *lines, c *Client) {
-		t.Helper()
+	}), func(t scene, c *Client) {
 		var last error
 		for _, err := range c.Stream(t.Context(), "f", nil) {
 			<-c.Done()
@@ -198,8 +195,7 @@ func TestRevokedSubscription(t *testing.T) {
 			fmt.Sprintf(`{"type":"ack","id":%d}`, m.ID), `{"type":"evnt","channel":"a","pattern":"a*","args":1}`,
 			`{"type":"unsb","channel":"b"}`, `{"type":"unsb","pattern":"a*"}`,
 		}
-	}), func(t *testing.T, _ *lines, c *Client) {
-		t.Helper()
+	}), func(t scene, c *Client) {
 		s, err := c.SubscribePattern(t.Context(), "a*")
 		testkit.Must(t, err)
 		if e, err := s.Next(t.Context()); err != nil || e.Channel != "a" || e.ID != "" {
@@ -223,8 +219,7 @@ func TestGapAtTheServer(t *testing.T) {
 			texts = append(texts, `{"type":"evnt","channel":"a","pattern":"a*","args":1}`)
 		}
 		return texts
-	}), func(t *testing.T, _ *lines, c *Client) {
-		t.Helper()
+	}), func(t scene, c *Client) {
 		s, err := c.SubscribePattern(t.Context(), "a*")
 		testkit.Must(t, err)
 		for i, want := range []bool{false, false, true, false} {
@@ -257,8 +252,7 @@ func TestToken(t *testing.T) {
 			return []string{fmt.Sprintf(`{"type":"nack","id":%d,"error":{"code":401,"message":"no"}}`, m.ID)}
 		}
 		return []string{fmt.Sprintf(`{"type":"ack","id":%d,"user":"7","ttl":50000}`, m.ID)}
-	}), func(t *testing.T, _ *lines, c *Client) {
-		t.Helper()
+	}), func(t scene, c *Client) {
 		<-time.After(150 * time.Second)
 		synctest.Wait()
 		// At 80 of 100 s, at 40 of 50 s, then in vain at 8 of 10 and, soon, once more.
@@ -274,8 +268,7 @@ func TestUnasked(t *testing.T) {
 	got := make(chan Event, 1)
 	bubble(t, Options{Protocols: []string{Juggler1}, Unasked: func(e Event) { got <- e }}, talk(func(m said) []string {
 		return []string{`{"type":"sub","channel":"user.7"}`, `{"type":"evnt","channel":"user.7","args":1}`, fmt.Sprintf(`{"type":"ack","id":%d}`, m.ID)}
-	}), func(t *testing.T, _ *lines, c *Client) {
-		t.Helper()
+	}), func(t scene, c *Client) {
 		testkit.Must(t, c.Publish(t.Context(), "c", 1))
 		if e := <-got; e.Channel != "user.7" || string(e.Args) != "1" {
 			t.Errorf("got %+v", e)

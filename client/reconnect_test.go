@@ -121,8 +121,14 @@ func event(channel, args string) string {
 	return `{"meta":{"type":10},"payload":{"channel":"` + channel + `","args":` + args + `}}`
 }
 
+// scene is a test with a server.
+type scene struct {
+	*testing.T
+	*lines
+}
+
 // bubble runs a test in virtual time, with a client of a server.
-func bubble(t *testing.T, o Options, serve func(*websocket.Conn, <-chan struct{}), test func(t *testing.T, l *lines, c *Client)) {
+func bubble(t *testing.T, o Options, serve func(*websocket.Conn, <-chan struct{}), test func(t scene, c *Client)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		protocol := Juggler0
@@ -135,7 +141,7 @@ func bubble(t *testing.T, o Options, serve func(*websocket.Conn, <-chan struct{}
 		c, err := Dial(t.Context(), "ws://server", o)
 		testkit.Must(t, err)
 		defer c.Close()
-		test(t, l, c)
+		test(scene{t, l}, c)
 	})
 }
 
@@ -148,8 +154,7 @@ func TestReconnects(t *testing.T) {
 			return []string{ack(m), event(m.Payload.Channel, `"x"`)}
 		}
 		return []string{ack(m)}
-	}), func(t *testing.T, l *lines, c *Client) {
-		t.Helper()
+	}), func(t scene, c *Client) {
 		s, err := c.Subscribe(t.Context(), "c")
 		testkit.Must(t, err)
 		if e, err := s.Next(t.Context()); err != nil || e.Resumed {
@@ -161,7 +166,7 @@ func TestReconnects(t *testing.T) {
 			ended <- err
 		}()
 		synctest.Wait()
-		l.drop(false)
+		t.drop(false)
 		if err := <-ended; !isDisconnected(err, true) {
 			t.Errorf("got %v", err)
 		}
@@ -199,9 +204,8 @@ func TestServerAway(t *testing.T) {
 	bubble(t, Options{Notify: told.add}, answering(func(m message) []string {
 		timeout = m.Payload.Timeout
 		return []string{`{"meta":{"type":9},"payload":{"for":"` + m.Meta.UUID + `","args":1}}`}
-	}), func(t *testing.T, l *lines, c *Client) {
-		t.Helper()
-		l.drop(true)
+	}), func(t scene, c *Client) {
+		t.drop(true)
 		synctest.Wait()
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 		defer cancel()
@@ -222,7 +226,7 @@ func TestServerAway(t *testing.T) {
 		if attempts < 15 || attempts > 30 {
 			t.Errorf("%d attempts", attempts)
 		}
-		back := time.AfterFunc(100*time.Second, func() { l.drop(false) })
+		back := time.AfterFunc(100*time.Second, func() { t.drop(false) })
 		defer back.Stop()
 		ctx, cancel = context.WithTimeout(t.Context(), 5*time.Minute)
 		defer cancel()
@@ -242,8 +246,7 @@ func TestSilentServer(t *testing.T) {
 		ws.SetPingHandler(func(string) error { return nil })
 		ws.ReadMessage()
 	}
-	bubble(t, Options{NoReconnect: true}, deaf, func(t *testing.T, _ *lines, c *Client) {
-		t.Helper()
+	bubble(t, Options{NoReconnect: true}, deaf, func(t scene, c *Client) {
 		began := time.Now()
 		<-c.Done()
 		if took := time.Since(began); took != 45*time.Second || !strings.Contains(c.Err().Error(), "silent for 45s") {
@@ -251,8 +254,7 @@ func TestSilentServer(t *testing.T) {
 		}
 	})
 	alive := func(ws *websocket.Conn, _ <-chan struct{}) { ws.ReadMessage() }
-	bubble(t, Options{NoReconnect: true}, alive, func(t *testing.T, _ *lines, c *Client) {
-		t.Helper()
+	bubble(t, Options{NoReconnect: true}, alive, func(t scene, c *Client) {
 		select {
 		case <-c.Done():
 			t.Error(c.Err())
@@ -263,11 +265,10 @@ func TestSilentServer(t *testing.T) {
 
 // A client that makes no other connection ends with its first one: what waits is told.
 func TestNoReconnect(t *testing.T) {
-	bubble(t, Options{NoReconnect: true}, answering(func(m message) []string { return []string{ack(m)} }), func(t *testing.T, l *lines, c *Client) {
-		t.Helper()
+	bubble(t, Options{NoReconnect: true}, answering(func(m message) []string { return []string{ack(m)} }), func(t scene, c *Client) {
 		s, err := c.Subscribe(t.Context(), "c")
 		testkit.Must(t, err)
-		l.drop(false)
+		t.drop(false)
 		_, err = s.Next(t.Context())
 		<-c.Done()
 		if err == nil || !errors.Is(err, c.Err()) {
@@ -281,8 +282,7 @@ func TestNoReconnect(t *testing.T) {
 
 // Close ends what is under way, and all that comes later.
 func TestClose(t *testing.T) {
-	bubble(t, Options{}, answering(func(m message) []string { return []string{ack(m)} }), func(t *testing.T, _ *lines, c *Client) {
-		t.Helper()
+	bubble(t, Options{}, answering(func(m message) []string { return []string{ack(m)} }), func(t scene, c *Client) {
 		s, err := c.Subscribe(t.Context(), "c")
 		testkit.Must(t, err)
 		ended := make(chan error)
@@ -308,8 +308,7 @@ func TestClose(t *testing.T) {
 		ws.ReadMessage()
 		io.Copy(io.Discard, ws.NetConn())
 	}
-	bubble(t, Options{}, deaf, func(t *testing.T, _ *lines, c *Client) {
-		t.Helper()
+	bubble(t, Options{}, deaf, func(t scene, c *Client) {
 		began := time.Now()
 		c.Close()
 		if took := time.Since(began); took > closeWithin {
@@ -320,9 +319,8 @@ func TestClose(t *testing.T) {
 
 // A client that is closed while there is no server ends at once.
 func TestCloseWhileAway(t *testing.T) {
-	bubble(t, Options{}, answering(func(message) []string { return nil }), func(t *testing.T, l *lines, c *Client) {
-		t.Helper()
-		l.drop(true)
+	bubble(t, Options{}, answering(func(message) []string { return nil }), func(t scene, c *Client) {
+		t.drop(true)
 		synctest.Wait()
 		ended := make(chan error)
 		go func() { ended <- c.Publish(t.Context(), "c", 1) }()
@@ -353,8 +351,7 @@ func TestResubscribeRefused(t *testing.T) {
 			return []string{ack(m), event(channel, "1")}
 		}
 		return []string{`{"meta":{"type":7},"payload":{"for":"` + m.Meta.UUID + `","code":` + code + `,"message":"no"}}`}
-	}), func(t *testing.T, l *lines, c *Client) {
-		t.Helper()
+	}), func(t scene, c *Client) {
 		subscriptions := map[string]*Subscription{}
 		for _, channel := range []string{"later", "much", "never"} {
 			s, err := c.Subscribe(t.Context(), channel)
@@ -362,7 +359,7 @@ func TestResubscribeRefused(t *testing.T) {
 			s.Next(t.Context())
 			subscriptions[channel] = s
 		}
-		l.drop(false)
+		t.drop(false)
 		for _, channel := range []string{"later", "much"} {
 			if e, err := subscriptions[channel].Next(t.Context()); err != nil || !e.Resumed {
 				t.Errorf("got %+v, %v", e, err)
@@ -382,8 +379,7 @@ func TestResubscribeRefused(t *testing.T) {
 // A server that does not read holds up who posts, and is left in the end: what was not
 // sent says so.
 func TestServerDoesNotRead(t *testing.T) {
-	bubble(t, Options{NoReconnect: true}, func(_ *websocket.Conn, over <-chan struct{}) { <-over }, func(t *testing.T, _ *lines, c *Client) {
-		t.Helper()
+	bubble(t, Options{NoReconnect: true}, func(_ *websocket.Conn, over <-chan struct{}) { <-over }, func(t scene, c *Client) {
 		began := time.Now()
 		text := strings.Repeat("x", 1000)
 		var receipts []*Receipt
@@ -407,8 +403,7 @@ func TestServerDoesNotRead(t *testing.T) {
 // A server that takes connections and drops them is asked more and more seldom.
 func TestConnectionsThatEnd(t *testing.T) {
 	told := make(statuses, 1000)
-	bubble(t, Options{Notify: told.add}, func(*websocket.Conn, <-chan struct{}) {}, func(t *testing.T, _ *lines, c *Client) {
-		t.Helper()
+	bubble(t, Options{Notify: told.add}, func(*websocket.Conn, <-chan struct{}) {}, func(t scene, c *Client) {
 		<-time.After(10 * time.Minute)
 		if n := c.Stats().Connections; n < 20 || n > 50 {
 			t.Errorf("%d connections in 10 minutes", n)
@@ -420,8 +415,7 @@ func TestConnectionsThatEnd(t *testing.T) {
 func TestDismissed(t *testing.T) {
 	bubble(t, Options{}, func(ws *websocket.Conn, _ <-chan struct{}) {
 		ws.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(1000, "bye"), time.Now().Add(time.Second))
-	}, func(t *testing.T, _ *lines, c *Client) {
-		t.Helper()
+	}, func(t scene, c *Client) {
 		<-c.Done()
 		if n := c.Stats().Connections; n != 1 || !strings.Contains(c.Err().Error(), "closed the connection with 1000 bye") {
 			t.Errorf("%d connections, %v", n, c.Err())
@@ -439,8 +433,7 @@ func TestBreaches(t *testing.T) {
 			bubble(t, Options{NoReconnect: true, ReadLimit: 1000}, func(ws *websocket.Conn, _ <-chan struct{}) {
 				ws.WriteMessage(websocket.TextMessage, []byte(tc.text))
 				ws.ReadMessage()
-			}, func(t *testing.T, _ *lines, c *Client) {
-				t.Helper()
+			}, func(t scene, c *Client) {
 				<-c.Done()
 				if !strings.Contains(c.Err().Error(), tc.want) {
 					t.Errorf("it has ended by %v", c.Err())

@@ -13,12 +13,12 @@ import (
 
 // listener collects events.
 type listener struct {
-	t      *testing.T
+	t      testing.TB
 	broker socket.Broker
 	events chan string
 }
 
-func listen(t *testing.T, b socket.Broker) listener {
+func listen(t testing.TB, b socket.Broker) listener {
 	t.Helper()
 	l := listener{t, b, make(chan string, 10_000)}
 	b.Listen(func(topic broker.Topic, e broker.Event) {
@@ -69,9 +69,8 @@ func (l listener) want(events ...string) {
 
 const someID = "01234567-89ab-4def-8123-456789abcdef"
 
-func comes(t *testing.T, h House) {
-	t.Helper()
-	l := listen(t, h.Broker)
+func comes(t guest) {
+	l := listen(t, t.Broker)
 	l.subscribe("c", false)
 	l.publish("other", someID, "1")
 	l.publish("c", someID, `{"x":1}`)
@@ -79,9 +78,8 @@ func comes(t *testing.T, h House) {
 	l.want("c false: c "+someID+` {"x":1}`, "c false: c  ")
 }
 
-func comesByPattern(t *testing.T, h House) {
-	t.Helper()
-	l := listen(t, h.Broker)
+func comesByPattern(t guest) {
+	l := listen(t, t.Broker)
 	l.subscribe("n[a-c]*", true)
 	l.subscribe("nb", false)
 	l.publish("nx", someID, "1")
@@ -89,13 +87,12 @@ func comesByPattern(t *testing.T, h House) {
 	l.want("n[a-c]* true: nb "+someID+" 2", "nb false: nb "+someID+" 2")
 }
 
-func eventsInOrder(t *testing.T, h House) {
-	t.Helper()
-	l := listen(t, h.Broker)
+func eventsInOrder(t guest) {
+	l := listen(t, t.Broker)
 	l.subscribe("c", false)
 	const events = 500
 	for i := range events {
-		h.Broker.Publish(broker.Event{Channel: "c", ID: someID, Args: json.RawMessage(fmt.Sprint(i))}, func(error) {})
+		t.Broker.Publish(broker.Event{Channel: "c", ID: someID, Args: json.RawMessage(fmt.Sprint(i))}, func(error) {})
 	}
 	for i := range events {
 		if got, want := receive(t, l.events, "an event"), fmt.Sprintf("c false: c %s %d", someID, i); got != want {
@@ -104,9 +101,8 @@ func eventsInOrder(t *testing.T, h House) {
 	}
 }
 
-func unsubscribes(t *testing.T, h House) {
-	t.Helper()
-	l := listen(t, h.Broker)
+func unsubscribes(t guest) {
+	l := listen(t, t.Broker)
 	// A name that no other test has: nodes of a Cluster may tell each other of the second
 	// event when the next test has subscribed.
 	l.subscribe("left", false)
@@ -120,9 +116,8 @@ func unsubscribes(t *testing.T, h House) {
 	l.want("end false: end " + someID + " 3")
 }
 
-func subscribesAgain(t *testing.T, h House) {
-	t.Helper()
-	l := listen(t, h.Broker)
+func subscribesAgain(t guest) {
+	l := listen(t, t.Broker)
 	for i := range 20 {
 		l.subscribe("c", i%2 == 0)
 		l.publish("c", someID, "1")
@@ -131,7 +126,6 @@ func subscribesAgain(t *testing.T, h House) {
 	}
 }
 
-func forNobody(t *testing.T, h House) {
-	t.Helper()
-	listen(t, h.Broker).publish("nobody", someID, "1")
+func forNobody(t guest) {
+	listen(t, t.Broker).publish("nobody", someID, "1")
 }

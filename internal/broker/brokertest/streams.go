@@ -81,16 +81,10 @@ func (t *taker) Watch(f func(int)) {
 
 // callStream makes a call whose other results go to takes, which may be nil.
 func callStream(ctx context.Context, h House, uri, args string, takes broker.Stream) pending {
-	p := pending{accepted: make(chan error, 2), answered: make(chan outcome, 2)}
-	h.Broker.Call(ctx, broker.Call{
-		URI: uri, Args: json.RawMessage(args), Timeout: within, Stream: takes, IfServed: true,
-		Accepted: func(err error) { p.accepted <- err },
-		Answered: func(result json.RawMessage, err error) { p.answered <- outcome{string(result), err} },
-	})
-	return p
+	return place(ctx, h.Broker, broker.Call{URI: uri, Args: json.RawMessage(args), Timeout: within, Stream: takes, IfServed: true})
 }
 
-func (t *taker) want(test *testing.T, results ...string) {
+func (t *taker) want(test testing.TB, results ...string) {
 	test.Helper()
 	for _, want := range results {
 		if got := receive(test, t.results, "a result"); got != want {
@@ -109,11 +103,10 @@ func counter(_ context.Context, args json.RawMessage, send func(json.RawMessage)
 	return args, err
 }
 
-func streams(t *testing.T, h House) {
-	t.Helper()
-	defer h.ServeStream("count", 2, counter)()
+func streams(t guest) {
+	defer t.ServeStream("count", 2, counter)()
 	takes := newTaker(2)
-	p := callStream(t.Context(), h, "count", "5", takes)
+	p := callStream(t.Context(), t.House, "count", "5", takes)
 	takes.want(t, "0", "1")
 	select {
 	case got := <-takes.results:
@@ -127,24 +120,22 @@ func streams(t *testing.T, h House) {
 	p.want(t, "5", nil)
 }
 
-func streamsToOne(t *testing.T, h House) {
-	t.Helper()
-	defer h.ServeStream("count", 1, counter)()
-	callStream(t.Context(), h, "count", "5", nil).want(t, `{"error":{"code":412,"message":"the function has several results: call it with credit"}}`, nil)
-	callStream(t.Context(), h, "count", "0", nil).want(t, "0", nil)
+func streamsToOne(t guest) {
+	defer t.ServeStream("count", 1, counter)()
+	callStream(t.Context(), t.House, "count", "5", nil).want(t, `{"error":{"code":412,"message":"the function has several results: call it with credit"}}`, nil)
+	callStream(t.Context(), t.House, "count", "0", nil).want(t, "0", nil)
 }
 
-func streamLeft(t *testing.T, h House) {
-	t.Helper()
+func streamLeft(t guest) {
 	ended := make(chan error, 1)
-	defer h.ServeStream("count", 1, func(ctx context.Context, args json.RawMessage, send func(json.RawMessage) error) (json.RawMessage, error) {
+	defer t.ServeStream("count", 1, func(ctx context.Context, args json.RawMessage, send func(json.RawMessage) error) (json.RawMessage, error) {
 		result, err := counter(ctx, args, send)
 		ended <- err
 		return result, err
 	})()
 	ctx, leave := context.WithCancel(t.Context())
 	takes := newTaker(1)
-	p := callStream(ctx, h, "count", "5", takes)
+	p := callStream(ctx, t.House, "count", "5", takes)
 	takes.want(t, "0")
 	leave()
 	if got := receive(t, p.answered, "an answer"); !errors.Is(got.err, context.Canceled) {
@@ -155,14 +146,13 @@ func streamLeft(t *testing.T, h House) {
 	}
 }
 
-func isServed(t *testing.T, h House) {
-	t.Helper()
-	if h.Unannounced {
+func isServed(t guest) {
+	if t.Unannounced {
 		t.Skip("who serves what is not known")
 	}
-	if err := receive(t, callStream(t.Context(), h, "nobody", "1", nil).accepted, "a refusal"); !errors.Is(err, broker.ErrNobody) {
+	if err := receive(t, callStream(t.Context(), t.House, "nobody", "1", nil).accepted, "a refusal"); !errors.Is(err, broker.ErrNobody) {
 		t.Errorf("refused by %v", err)
 	}
-	defer h.ServeStream("one", 1, counter)()
-	callStream(t.Context(), h, "one", "0", nil).want(t, "0", nil)
+	defer t.ServeStream("one", 1, counter)()
+	callStream(t.Context(), t.House, "one", "0", nil).want(t, "0", nil)
 }

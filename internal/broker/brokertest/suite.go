@@ -33,6 +33,12 @@ type House struct {
 	Tagged bool
 }
 
+// guest is a test in its House.
+type guest struct {
+	*testing.T
+	House
+}
+
 // CallCap is the bound that a House has.
 const CallCap = 50
 
@@ -42,7 +48,7 @@ const within = 10 * time.Second
 // Run runs the suite.
 func Run(t *testing.T, open func(t *testing.T) House) {
 	t.Helper()
-	for name, test := range map[string]func(*testing.T, House){
+	for name, test := range map[string]func(guest){
 		"a call is answered":                 isAnswered,
 		"a call without arguments":           hasNoArguments,
 		"a call that nobody serves expires":  expires,
@@ -71,19 +77,18 @@ func Run(t *testing.T, open func(t *testing.T) House) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			testkit.CheckLeaks(t)
-			test(t, open(t))
+			test(guest{t, open(t)})
 		})
 	}
 }
 
-func ifStreams(test func(*testing.T, House)) func(*testing.T, House) {
-	return func(t *testing.T, h House) {
-		t.Helper()
-		if h.ServeStream == nil {
-			h.Close()
+func ifStreams(test func(guest)) func(guest) {
+	return func(t guest) {
+		if t.ServeStream == nil {
+			t.Close()
 			t.Skip("its functions have one result")
 		}
-		test(t, h)
+		test(t)
 	}
 }
 
@@ -99,21 +104,24 @@ type pending struct {
 	answered chan outcome
 }
 
-func call(ctx context.Context, b socket.Broker, uri string, args string, timeout time.Duration) pending {
+// place makes a call.
+func place(ctx context.Context, b socket.Broker, c broker.Call) pending {
 	p := pending{accepted: make(chan error, 2), answered: make(chan outcome, 2)}
-	var raw json.RawMessage
-	if args != "" {
-		raw = json.RawMessage(args)
-	}
-	b.Call(ctx, broker.Call{
-		URI: uri, Args: raw, Timeout: timeout,
-		Accepted: func(err error) { p.accepted <- err },
-		Answered: func(result json.RawMessage, err error) { p.answered <- outcome{string(result), err} },
-	})
+	c.Accepted = func(err error) { p.accepted <- err }
+	c.Answered = func(result json.RawMessage, err error) { p.answered <- outcome{string(result), err} }
+	b.Call(ctx, c)
 	return p
 }
 
-func receive[T any](t *testing.T, from <-chan T, what string) (v T) {
+func call(ctx context.Context, b socket.Broker, uri string, args string, timeout time.Duration) pending {
+	c := broker.Call{URI: uri, Timeout: timeout}
+	if args != "" {
+		c.Args = json.RawMessage(args)
+	}
+	return place(ctx, b, c)
+}
+
+func receive[T any](t testing.TB, from <-chan T, what string) (v T) {
 	t.Helper()
 	select {
 	case v = <-from:
@@ -124,7 +132,7 @@ func receive[T any](t *testing.T, from <-chan T, what string) (v T) {
 }
 
 // want holds a call that must be taken against its outcome, which comes once.
-func (p pending) want(t *testing.T, result string, err error) {
+func (p pending) want(t testing.TB, result string, err error) {
 	t.Helper()
 	if got := receive(t, p.accepted, "a call to be accepted"); got != nil {
 		t.Fatalf("refused: %v", got)
@@ -139,73 +147,66 @@ func (p pending) want(t *testing.T, result string, err error) {
 
 func echo(_ context.Context, args json.RawMessage) (json.RawMessage, error) { return args, nil }
 
-func isAnswered(t *testing.T, h House) {
-	t.Helper()
-	defer h.Serve("echo", 2, echo)()
-	call(t.Context(), h.Broker, "echo", `{"a":[1,"x"]}`, within).want(t, `{"a":[1,"x"]}`, nil)
+func isAnswered(t guest) {
+	defer t.Serve("echo", 2, echo)()
+	call(t.Context(), t.Broker, "echo", `{"a":[1,"x"]}`, within).want(t, `{"a":[1,"x"]}`, nil)
 }
 
-func hasNoArguments(t *testing.T, h House) {
-	t.Helper()
-	defer h.Serve("none", 1, func(_ context.Context, args json.RawMessage) (json.RawMessage, error) {
+func hasNoArguments(t guest) {
+	defer t.Serve("none", 1, func(_ context.Context, args json.RawMessage) (json.RawMessage, error) {
 		if args != nil {
 			return nil, fmt.Errorf("arguments: %s", args)
 		}
 		return nil, nil
 	})()
-	call(t.Context(), h.Broker, "none", "", within).want(t, "", nil)
+	call(t.Context(), t.Broker, "none", "", within).want(t, "", nil)
 }
 
-func expires(t *testing.T, h House) {
-	t.Helper()
+func expires(t guest) {
 	began := time.Now()
-	call(t.Context(), h.Broker, "nobody", "1", 100*time.Millisecond).want(t, "", broker.ErrExpired)
+	call(t.Context(), t.Broker, "nobody", "1", 100*time.Millisecond).want(t, "", broker.ErrExpired)
 	if took := time.Since(began); took < 100*time.Millisecond {
 		t.Errorf("it has expired after %v", took)
 	}
 }
 
-func waits(t *testing.T, h House) {
-	t.Helper()
-	p := call(t.Context(), h.Broker, "later", "1", within)
+func waits(t guest) {
+	p := call(t.Context(), t.Broker, "later", "1", within)
 	p.accepted <- receive(t, p.accepted, "a call to be accepted")
-	defer h.Serve("later", 1, echo)()
+	defer t.Serve("later", 1, echo)()
 	p.want(t, "1", nil)
 }
 
-func isSlow(t *testing.T, h House) {
-	t.Helper()
+func isSlow(t guest) {
 	begun := make(chan struct{}, 1)
-	defer h.Serve("slow", 1, func(ctx context.Context, _ json.RawMessage) (json.RawMessage, error) {
+	defer t.Serve("slow", 1, func(ctx context.Context, _ json.RawMessage) (json.RawMessage, error) {
 		begun <- struct{}{}
 		<-ctx.Done()
 		return json.RawMessage(`"late"`), nil
 	})()
-	call(t.Context(), h.Broker, "slow", "1", 200*time.Millisecond).want(t, "", broker.ErrExpired)
+	call(t.Context(), t.Broker, "slow", "1", 200*time.Millisecond).want(t, "", broker.ErrExpired)
 	receive(t, begun, "the function to begin")
 }
 
-func isNotExecuted(t *testing.T, h House) {
-	t.Helper()
+func isNotExecuted(t guest) {
 	ran := make(chan string, 2)
-	call(t.Context(), h.Broker, "late", `"old"`, 50*time.Millisecond).want(t, "", broker.ErrExpired)
+	call(t.Context(), t.Broker, "late", `"old"`, 50*time.Millisecond).want(t, "", broker.ErrExpired)
 	<-time.After(100 * time.Millisecond) // the process that keeps the call has another clock
-	defer h.Serve("late", 1, func(_ context.Context, args json.RawMessage) (json.RawMessage, error) {
+	defer t.Serve("late", 1, func(_ context.Context, args json.RawMessage) (json.RawMessage, error) {
 		ran <- string(args)
 		return args, nil
 	})()
-	call(t.Context(), h.Broker, "late", `"new"`, within).want(t, `"new"`, nil)
+	call(t.Context(), t.Broker, "late", `"new"`, within).want(t, `"new"`, nil)
 	if got := receive(t, ran, "a call to run"); got != `"new"` {
 		t.Errorf("%s was executed", got)
 	}
 }
 
-func fails(t *testing.T, h House) {
-	t.Helper()
-	defer h.Serve("fails", 1, func(context.Context, json.RawMessage) (json.RawMessage, error) {
+func fails(t guest) {
+	defer t.Serve("fails", 1, func(context.Context, json.RawMessage) (json.RawMessage, error) {
 		return nil, errors.New("no <luck>")
 	})()
-	p := call(t.Context(), h.Broker, "fails", "1", within)
+	p := call(t.Context(), t.Broker, "fails", "1", within)
 	testkit.Must(t, receive(t, p.accepted, "a call to be accepted"))
 	var got struct {
 		Error struct {
@@ -218,17 +219,16 @@ func fails(t *testing.T, h House) {
 	}
 }
 
-func inOrder(t *testing.T, h House) {
-	t.Helper()
+func inOrder(t guest) {
 	var all []pending
 	for i := range 20 {
-		p := call(t.Context(), h.Broker, "order", fmt.Sprint(i), within)
+		p := call(t.Context(), t.Broker, "order", fmt.Sprint(i), within)
 		p.accepted <- receive(t, p.accepted, "a call to be accepted")
 		all = append(all, p)
 	}
 	var mu sync.Mutex
 	var ran []string
-	defer h.Serve("order", 1, func(_ context.Context, args json.RawMessage) (json.RawMessage, error) {
+	defer t.Serve("order", 1, func(_ context.Context, args json.RawMessage) (json.RawMessage, error) {
 		mu.Lock()
 		defer mu.Unlock()
 		ran = append(ran, string(args))
@@ -238,23 +238,22 @@ func inOrder(t *testing.T, h House) {
 		p.want(t, fmt.Sprint(i), nil)
 	}
 	for i, got := range ran {
-		if got != fmt.Sprint(i) && !h.Unordered {
+		if got != fmt.Sprint(i) && !t.Unordered {
 			t.Fatalf("ran in the order %v", ran)
 		}
 	}
 }
 
-func atOnce(t *testing.T, h House) {
-	t.Helper()
+func atOnce(t guest) {
 	running, release := make(chan struct{}, 10), make(chan struct{})
-	defer h.Serve("slots", 2, func(context.Context, json.RawMessage) (json.RawMessage, error) {
+	defer t.Serve("slots", 2, func(context.Context, json.RawMessage) (json.RawMessage, error) {
 		running <- struct{}{}
 		<-release
 		return nil, nil
 	})()
 	var all []pending
 	for range 4 {
-		all = append(all, call(t.Context(), h.Broker, "slots", "1", within))
+		all = append(all, call(t.Context(), t.Broker, "slots", "1", within))
 	}
 	for range 2 {
 		receive(t, running, "two calls to run")
@@ -270,29 +269,27 @@ func atOnce(t *testing.T, h House) {
 	}
 }
 
-func overflows(t *testing.T, h House) {
-	t.Helper()
+func overflows(t guest) {
 	for range CallCap {
-		testkit.Must(t, receive(t, call(t.Context(), h.Broker, "full", "1", within).accepted, "a call to be accepted"))
+		testkit.Must(t, receive(t, call(t.Context(), t.Broker, "full", "1", within).accepted, "a call to be accepted"))
 	}
-	p := call(t.Context(), h.Broker, "full", "1", within)
+	p := call(t.Context(), t.Broker, "full", "1", within)
 	if err := receive(t, p.accepted, "a call to be refused"); err == nil || err.Error() != broker.ErrCapacity.Error() {
 		t.Errorf("one too much: %v", err)
 	}
-	defer h.Serve("full", 4, echo)()
+	defer t.Serve("full", 4, echo)()
 	// Those that were taken run; there is room again.
 	testkit.Eventually(t, within, "room", func() bool {
-		return receive(t, call(t.Context(), h.Broker, "full", "1", within).accepted, "an answer") == nil
+		return receive(t, call(t.Context(), t.Broker, "full", "1", within).accepted, "an answer") == nil
 	})
 	if len(p.answered) > 0 {
 		t.Error("a call was refused and answered")
 	}
 }
 
-func leaves(t *testing.T, h House) {
-	t.Helper()
+func leaves(t guest) {
 	ctx, leave := context.WithCancel(t.Context())
-	p := call(ctx, h.Broker, "left", "1", within)
+	p := call(ctx, t.Broker, "left", "1", within)
 	testkit.Must(t, receive(t, p.accepted, "a call to be accepted"))
 	leave()
 	if got := receive(t, p.answered, "an answer"); got.err == nil {
@@ -300,33 +297,31 @@ func leaves(t *testing.T, h House) {
 	}
 }
 
-func isGone(t *testing.T, h House) {
-	t.Helper()
-	h.Broker.Listen(func(broker.Topic, broker.Event) {})
-	h.Close()
+func isGone(t guest) {
+	t.Broker.Listen(func(broker.Topic, broker.Event) {})
+	t.Close()
 	errs := make(chan error, 3)
 	told := func(err error) { errs <- err }
-	h.Broker.Publish(broker.Event{Channel: "c"}, told)
-	h.Broker.Subscribe(broker.Topic{Name: "c"}, told)
+	t.Broker.Publish(broker.Event{Channel: "c"}, told)
+	t.Broker.Subscribe(broker.Topic{Name: "c"}, told)
 	for range 2 {
 		if receive(t, errs, "a refusal") == nil {
 			t.Error("not refused")
 		}
 	}
-	if receive(t, call(t.Context(), h.Broker, "echo", "1", within).accepted, "a refusal") == nil {
+	if receive(t, call(t.Context(), t.Broker, "echo", "1", within).accepted, "a refusal") == nil {
 		t.Error("a call was taken")
 	}
 }
 
-func many(t *testing.T, h House) {
-	t.Helper()
-	defer h.Serve("many", 8, echo)()
+func many(t guest) {
+	defer t.Serve("many", 8, echo)()
 	var callers sync.WaitGroup
 	for i := range 20 {
 		callers.Go(func() {
 			for j := range 20 {
 				args := fmt.Sprint(i*100 + j)
-				p := call(t.Context(), h.Broker, "many", args, within)
+				p := call(t.Context(), t.Broker, "many", args, within)
 				if err := <-p.accepted; err != nil {
 					t.Error(err)
 					return
@@ -340,28 +335,26 @@ func many(t *testing.T, h House) {
 	callers.Wait()
 }
 
-func large(t *testing.T, h House) {
-	t.Helper()
-	defer h.Serve("large", 1, echo)()
+func large(t guest) {
+	defer t.Serve("large", 1, echo)()
 	text := make([]byte, 300_000)
 	for i := range text {
 		text[i] = 'a' + byte(i%26)
 	}
 	args := `"` + string(text) + `"`
-	call(t.Context(), h.Broker, "large", args, within).want(t, args, nil)
+	call(t.Context(), t.Broker, "large", args, within).want(t, args, nil)
 }
 
-func special(t *testing.T, h House) {
-	t.Helper()
+func special(t guest) {
 	for _, uri := range []string{"", "}", "a b", "a}b{c", "ü/ö", "new\nline", "\x00"} {
-		if h.Tagged && (uri == "" || uri[0] == '}') {
-			if receive(t, call(t.Context(), h.Broker, uri, "1", within).accepted, "a refusal") == nil {
+		if t.Tagged && (uri == "" || uri[0] == '}') {
+			if receive(t, call(t.Context(), t.Broker, uri, "1", within).accepted, "a refusal") == nil {
 				t.Errorf("%q was taken", uri)
 			}
 			continue
 		}
-		stop := h.Serve(uri, 1, echo)
-		call(t.Context(), h.Broker, uri, "1", within).want(t, "1", nil)
+		stop := t.Serve(uri, 1, echo)
+		call(t.Context(), t.Broker, uri, "1", within).want(t, "1", nil)
 		stop()
 	}
 }
