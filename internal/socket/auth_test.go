@@ -86,7 +86,7 @@ func TestRules(t *testing.T) {
 	c.send(subFrame("1", "chat.a"), subFrame("2", "news"), unsubFrame("3", "news"), pubFrame("4", "chat.c", "x"),
 		pubFrame("5", "chat.a", "y"), callFrame("6", "shop.buy", time.Minute))
 	c.want("ack 1", "nack 2", "ack 3", "nack 4", "evnt 5", "ack 5", "nack 6")
-	c.ask(callFrame("7", "test.echo", time.Minute), "ack 7", "res 7")
+	c.send(callFrame("7", "test.echo", time.Minute)).want("ack 7", "res 7")
 	c.send(subFrame("8", "orders"))
 	if got := c.next(); got.code != 403 || got.message != "not allowed" {
 		t.Errorf("%+v", got)
@@ -106,7 +106,7 @@ func TestChannelsOfTokens(t *testing.T) {
 	testkit.Eventually(t, within, "subscriptions", func() bool { return server.Stats().Subscriptions == 2 })
 	publisher.send(pubFrame("1", "user.1", "x"))
 	c.want("evnt 1")
-	c.ask(unsubFrame("2", "user.1"), "ack 2")
+	c.send(unsubFrame("2", "user.1")).want("ack 2")
 	publisher.send(pubFrame("3", "user.1", "x"), pubFrame("4", "all", "x"))
 	c.want("evnt 4")
 	if status, said := knock(t, url+"?token=many", nil); status != 401 || !strings.Contains(said, "channels") {
@@ -118,8 +118,7 @@ func TestChannelsOfTokens(t *testing.T) {
 func TestChannelsThatFail(t *testing.T) {
 	url, server, b := startScripted(t, Options{Auth: tokens{"t": {Channels: []string{"a"}}}})
 	c := dial(t, url+"?token=t")
-	b.await(t, "sub a")
-	b.done("sub a", errScripted)
+	b.await(t, "sub a").done("sub a", errScripted)
 	c.wantClosed(websocket.CloseTryAgainLater)
 	wantEnded(t, server, "broker", 1)
 }
@@ -132,16 +131,14 @@ func TestChannelsThatComeLater(t *testing.T) {
 	b.await(t, "sub a")
 	c.send(callFrame("1", "f", time.Minute))
 	b.done("sub a", nil)
-	b.await(t, "sub a", "call f")
-	b.done("call f", errScripted)
+	b.await(t, "sub a", "call f").done("call f", errScripted)
 }
 
 // A call says who makes it.
 func TestCallHasItsUser(t *testing.T) {
 	url, _, b := startScripted(t, Options{Auth: tokens{"t": {User: "u1", Call: []string{"a"}}}})
 	dial(t, url+"?token=t").send(callFrame("1", "a", time.Minute))
-	b.await(t, "call a")
-	defer b.leave()
+	defer b.await(t, "call a").leave()
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if got := b.calls["a"].Caller; got.User != "u1" || got.ID == "" {
@@ -237,8 +234,8 @@ func TestFurtherTokens(t *testing.T) {
 			if len(all[tc.first].Channels) > 0 {
 				c.want(`{"type":"sub","channel":"b"}`)
 			}
-			c.ask(`{"type":"sub","id":1,"channel":"a"}`, `{"type":"ack","id":1}`)
-			c.ask(`{"type":"auth","id":2,"token":"`+tc.second+`"}`, tc.told)
+			c.send(`{"type":"sub","id":1,"channel":"a"}`).want(`{"type":"ack","id":1}`)
+			c.send(`{"type":"auth","id":2,"token":"` + tc.second + `"}`).want(tc.told)
 			if !strings.Contains(tc.told, "nack") {
 				if got := c.next(); !strings.HasPrefix(got, `{"type":"ack","id":2,"user":"u1","ttl":`) {
 					t.Errorf("got %s", got)
@@ -262,7 +259,7 @@ func TestTimesOfTokens(t *testing.T) {
 		}})
 		silent, shows := join(t, dialer, "ws://pipe/"), join(t, dialer, "ws://pipe/")
 		shows.send(`{"type":"auth","token":"short"}`)
-		silent.wantEnd(closeToken)
+		silent.wantClosed(closeToken)
 		if took := time.Since(began); took != firstTokenTime {
 			t.Errorf("without a token it ended after %v", took)
 		}

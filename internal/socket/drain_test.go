@@ -16,8 +16,7 @@ func TestDrain(t *testing.T) {
 	url, server, b := startScripted(t, Options{})
 	caller := dial(t, url)
 	caller.send(callFrame("1", "a", time.Minute))
-	b.await(t, "call a")
-	b.done("call a", nil)
+	b.await(t, "call a").done("call a", nil)
 	caller.want("ack 1")
 	var idle []*client
 	for range 10 {
@@ -42,8 +41,7 @@ func TestDrain(t *testing.T) {
 		t.Errorf("a new socket: %d", got)
 	}
 	caller.send(pubFrame("2", "c", "x"))
-	b.await(t, "call a", "pub c")
-	b.done("pub c", nil)
+	b.await(t, "call a", "pub c").done("pub c", nil)
 	b.answer("a", "1")
 	caller.want("ack 2", "res 1")
 	caller.wantClosed(websocket.CloseGoingAway)
@@ -59,8 +57,7 @@ func TestDrainEnds(t *testing.T) {
 	var callers []*client
 	for range 3 {
 		c := dial(t, url)
-		c.send(callFrame("1", "test.nobody", time.Minute), callFrame("2", "test.nobody", time.Minute))
-		c.want("ack 1", "ack 2")
+		c.send(callFrame("1", "test.nobody", time.Minute), callFrame("2", "test.nobody", time.Minute)).want("ack 1", "ack 2")
 		callers = append(callers, c)
 	}
 	dial(t, url) // who does not even read its close frame

@@ -21,11 +21,10 @@ func TestGap(t *testing.T) {
 	}
 	now, old, idle := join(t, &websocket.Dialer{}, url), dial(t, url), dial(t, url)
 	now.send(`{"type":"sub","id":1,"channel":"news"}`, `{"type":"sub","id":2,"pattern":"n*"}`)
-	b.await(t, "sub news", "sub n*")
-	b.done("sub news", nil)
+	b.await(t, "sub news", "sub n*").done("sub news", nil)
 	b.done("sub n*", nil)
 	now.want(`{"type":"ack","id":1}`, `{"type":"ack","id":2}`)
-	old.ask(subFrame("1", "news"), "ack 1")
+	old.send(subFrame("1", "news")).want("ack 1")
 	event(news, "1")
 	b.begins()
 	event(news, "2") // of an order that nobody knows
@@ -62,7 +61,6 @@ func TestSubscriptionInAGap(t *testing.T) {
 	b.done("unsub news", errors.New("no connection"))
 	b.ended()
 	c.send(`{"type":"sub","id":2,"channel":"news"}`)
-	b.await(t, "sub news", "unsub news", "sub news")
-	b.done("sub news", nil)
+	b.await(t, "sub news", "unsub news", "sub news").done("sub news", nil)
 	c.want(`{"type":"ack","id":2}`)
 }

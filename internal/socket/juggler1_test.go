@@ -17,27 +17,23 @@ import (
 )
 
 // client1 speaks juggler.1.
-type client1 struct {
-	t  testing.TB
-	ws *websocket.Conn
-}
+type client1 struct{ client }
 
 // join opens a socket and takes its welcome.
 func join(t testing.TB, dialer *websocket.Dialer, url string) *client1 {
 	t.Helper()
 	dialer.Subprotocols = []string{Protocol1}
-	c := &client1{t, open(t, dialer, url)}
+	c := &client1{client{t, open(t, dialer, url)}}
 	if got := c.next(); !strings.HasPrefix(got, `{"type":"welcome"`) {
 		t.Fatalf("first: %s", got)
 	}
 	return c
 }
 
-func (c *client1) send(messages ...string) {
+func (c *client1) send(messages ...string) *client1 {
 	c.t.Helper()
-	for _, m := range messages {
-		testkit.Must(c.t, c.ws.WriteMessage(websocket.TextMessage, []byte(m)))
-	}
+	c.client.send(messages...)
+	return c
 }
 
 // next returns a message, or how the socket has ended.
@@ -51,36 +47,12 @@ func (c *client1) next() string {
 	return string(content)
 }
 
-// ask sends a message and holds what comes against others.
-func (c *client1) ask(message string, messages ...string) {
-	c.t.Helper()
-	c.send(message)
-	c.want(messages...)
-}
-
 func (c *client1) want(messages ...string) {
 	c.t.Helper()
 	for _, want := range messages {
 		if got := c.next(); got != want {
 			c.t.Fatalf("got %s, want %s", got, want)
 		}
-	}
-}
-
-// wantEnd takes messages until the socket ends with a code.
-func (c *client1) wantEnd(code int) (messages int) {
-	c.t.Helper()
-	c.ws.SetReadDeadline(time.Now().Add(within))
-	for {
-		_, _, err := c.ws.ReadMessage()
-		if err == nil {
-			messages++
-			continue
-		}
-		if !websocket.IsCloseError(err, code) {
-			c.t.Fatalf("it has ended by %v, want %d", err, code)
-		}
-		return messages
 	}
 }
 
@@ -136,7 +108,7 @@ func TestStreamWaitsForItsReader(t *testing.T) {
 	})()
 	c := join(t, &websocket.Dialer{}, url)
 	server.sessions()[0].net.(*net.TCPConn).SetWriteBuffer(4 << 10)
-	c.ask(`{"type":"call","id":1,"uri":"big","credit":600}`, `{"type":"ack","id":1}`)
+	c.send(`{"type":"call","id":1,"uri":"big","credit":600}`).want(`{"type":"ack","id":1}`)
 	testkit.Eventually(t, within, "the function to wait", func() bool {
 		before := len(sent)
 		<-time.After(50 * time.Millisecond)
@@ -161,8 +133,7 @@ func TestCreditIsToldWhileTheClientReads(t *testing.T) {
 	c := join(t, &websocket.Dialer{}, url)
 	server.sessions()[0].net.(*net.TCPConn).SetWriteBuffer(4 << 10)
 	c.send(`{"type":"call","id":1,"uri":"a","credit":900}`)
-	b.await(t, "call a")
-	b.done("call a", nil)
+	b.await(t, "call a").done("call a", nil)
 	c.want(`{"type":"ack","id":1}`)
 	const results, size = 900, 10_000
 	granted, sent := make(chan int, results), 0
@@ -207,7 +178,7 @@ func TestCreditIsToldWhileTheClientReads(t *testing.T) {
 	}
 	c.want(`{"type":"res","id":1,"error":{"code":413,"message":"the result is longer than a message may be"}}`)
 	b.answer("a", "1")
-	c.ask(`{"type":"ping"}`, `{"type":"pong"}`)
+	c.send(`{"type":"ping"}`).want(`{"type":"pong"}`)
 }
 
 // A function that waits for credit is let go by the end of its socket.
@@ -221,7 +192,7 @@ func TestStreamEndsWithItsSocket(t *testing.T) {
 		return nil, err
 	})()
 	c := join(t, &websocket.Dialer{}, url)
-	c.ask(`{"type":"call","id":1,"uri":"s","credit":0}`, `{"type":"ack","id":1}`)
+	c.send(`{"type":"call","id":1,"uri":"s","credit":0}`).want(`{"type":"ack","id":1}`)
 	<-began // the ack may come first, and a call that has not begun ends without its function
 	c.ws.Close()
 	select {
@@ -248,8 +219,8 @@ func TestOverflowEnds(t *testing.T) {
 			for _, session := range server.sessions() {
 				session.net.(*net.TCPConn).SetWriteBuffer(4 << 10)
 			}
-			c.ask(`{"type":"sub","id":1,"channel":"c"}`, `{"type":"ack","id":1}`)
-			old.ask(subFrame("1", "c"), "ack 1")
+			c.send(`{"type":"sub","id":1,"channel":"c"}`).want(`{"type":"ack","id":1}`)
+			old.send(subFrame("1", "c")).want("ack 1")
 			args := json.RawMessage(`"` + strings.Repeat("x", 2000) + `"`)
 			events := 0
 			testkit.Eventually(t, within, "the socket to end", func() bool {
@@ -259,7 +230,7 @@ func TestOverflowEnds(t *testing.T) {
 				events += 100
 				return server.Stats().Ended["overflow"] == 1 || events > 1_000_000 || server.sessionsOf(juggler1) == 0
 			})
-			if got := c.wantEnd(closeOverflow); got >= events {
+			if got := c.wantClosed(closeOverflow); got >= events {
 				t.Errorf("%d of %d events came", got, events)
 			}
 			wantEnded(t, server, "overflow", 1)
@@ -316,7 +287,7 @@ func TestTokensAreTold(t *testing.T) {
 	url, _, _ := start(t, Options{Auth: tokens{
 		"good": {User: "7", Expires: time.Now().Add(2 * time.Hour), Subscribe: []string{"*"}, Channels: []string{"u7"}},
 	}}, noBounds)
-	c := &client1{t, open(t, &websocket.Dialer{Subprotocols: []string{Protocol1}}, url)}
+	c := &client1{client{t, open(t, &websocket.Dialer{Subprotocols: []string{Protocol1}}, url)}}
 	told := func() (m struct {
 		Type string `json:"type"`
 		User string `json:"user"`
@@ -333,11 +304,11 @@ func TestTokensAreTold(t *testing.T) {
 	}
 	c.send(`{"type":"sub","id":1,"channel":"c"}`, `{"type":"auth","id":2,"token":"bad"}`)
 	c.want(`{"type":"nack","id":1,"error":{"code":401,"message":"a token is needed first"}}`, `{"type":"nack","id":2,"error":{"code":401,"message":"no such token"}}`)
-	c.ask(`{"type":"auth","id":3,"token":"good"}`, `{"type":"sub","channel":"u7"}`)
+	c.send(`{"type":"auth","id":3,"token":"good"}`).want(`{"type":"sub","channel":"u7"}`)
 	if m := told(); m.Type != "ack" || m.User != "7" || m.TTL > 2*hour || m.TTL < 2*hour-60_000 {
 		t.Errorf("ack: %+v", m)
 	}
-	c.ask(`{"type":"sub","id":4,"channel":"c"}`, `{"type":"ack","id":4}`)
+	c.send(`{"type":"sub","id":4,"channel":"c"}`).want(`{"type":"ack","id":4}`)
 }
 
 // methods are those of gRPC, which take messages as they are.

@@ -13,8 +13,7 @@ import (
 
 // What the broker says to a socket that has left takes nothing of the budget for ever.
 func TestLateAnswersGiveBack(t *testing.T) {
-	url, server, b := startScripted(t, Options{})
-	c := dial(t, url)
+	c, server, b := dialScripted(t, Options{})
 	c.send(callFrame("1", "a", time.Minute), callFrame("2", "b", time.Minute), pubFrame("3", "c", "x"))
 	b.await(t, "call a", "call b", "pub c")
 	c.ws.Close()
@@ -57,11 +56,9 @@ func TestCloseWithABrokerThatIsSilent(t *testing.T) {
 
 // The end of a subscription that is noted late takes nothing from one that came after it.
 func TestSubscribedAgainBeforeTheEndIsNoted(t *testing.T) {
-	url, server, b := startScripted(t, Options{})
-	c := dial(t, url)
+	c, server, b := dialScripted(t, Options{})
 	c.send(subFrame("1", "c"))
-	b.await(t, "sub c")
-	b.done("sub c", nil)
+	b.await(t, "sub c").done("sub c", nil)
 	c.want("ack 1")
 	for _, s := range server.sessions() {
 		s.mu.Lock()
@@ -69,8 +66,7 @@ func TestSubscribedAgainBeforeTheEndIsNoted(t *testing.T) {
 		s.mu.Unlock()
 	}
 	c.send(subFrame("2", "d"))
-	b.await(t, "sub c", "sub d")
-	b.done("sub d", nil)
+	b.await(t, "sub c", "sub d").done("sub d", nil)
 	c.want("ack 2")
 	c.send(unsubFrame("3", "c"))
 	b.await(t, "sub c", "sub d", "unsub c")

@@ -160,8 +160,7 @@ func TestStalledMessagesMakeRoom(t *testing.T) {
 	testkit.Eventually(t, within, "sockets to end for want of memory", func() bool { return server.Stats().Ended["memory"] > 5 })
 	for range 3 {
 		c := dial(t, url)
-		c.send(frameText(Call, "1", map[string]any{"uri": "test.echo", "timeout": time.Minute, "args": strings.Repeat("y", 12_000)}))
-		c.want("ack 1", "res 1")
+		c.send(frameText(Call, "1", map[string]any{"uri": "test.echo", "timeout": time.Minute, "args": strings.Repeat("y", 12_000)})).want("ack 1", "res 1")
 	}
 	if used := server.Stats().BufferedBytes; used > 8<<20 {
 		t.Errorf("%d bytes are held", used)

@@ -8,11 +8,13 @@ import (
 	"github.com/cabrank/cabrank/internal/testkit"
 )
 
-// Names of subscriptions count: who has most is refused, others are not, and what ends
-// gives its memory back.
+// Names of subscriptions count, beyond a few, which are part of what a socket takes: who has
+// most is refused, others are not, and what ends gives its memory back.
 func TestSubscriptionsCount(t *testing.T) {
 	url, server, _ := start(t, Options{BufferTotal: 4 << 20}, noBounds)
-	bad, good := dial(t, url), dial(t, url)
+	bad, good, few := dial(t, url), dial(t, url), dial(t, url)
+	few.send(subFrame("1", "user:1"), subFrame("2", "user:2")).want("ack 1", "ack 2")
+	testkit.Eventually(t, within, "the answers to be written", func() bool { return server.budget.used.Load() == 0 })
 	name := func(n int) string { return strconv.Itoa(n) + strings.Repeat("x", 1000) }
 	acked, nacked := 0, 0
 	for n := range 1000 {
@@ -30,10 +32,8 @@ func TestSubscriptionsCount(t *testing.T) {
 	if acked < 100 || nacked < 100 || used < int64(acked)*1000 || cost(used) > 4<<20 {
 		t.Errorf("%d are subscribed and %d refused, with %d bytes", acked, nacked, used)
 	}
-	good.send(subFrame("1", name(0)), subFrame("2", "mine"))
-	good.want("ack 1", "ack 2")
-	bad.send(unsubFrame("1", name(0)), pubFrame("2", name(0), "1"))
-	bad.want("ack 1", "ack 2")
+	good.send(subFrame("1", name(0)), subFrame("2", "mine")).want("ack 1", "ack 2")
+	bad.send(unsubFrame("1", name(0)), pubFrame("2", name(0), "1")).want("ack 1", "ack 2")
 	good.want("evnt 2")
 	bad.ws.Close()
 	// What the other one has paid for and this one has, too, is this one's now.
@@ -41,20 +41,10 @@ func TestSubscriptionsCount(t *testing.T) {
 	testkit.Eventually(t, within, "what the socket had to be given back", func() bool { return server.budget.used.Load() == left })
 }
 
-// A few subscriptions are part of what a socket takes, and use nothing of the budget.
-func TestFewSubscriptionsAreFree(t *testing.T) {
-	url, server, _ := start(t, Options{}, noBounds)
-	c := dial(t, url)
-	c.send(subFrame("1", "user:1"), subFrame("2", "user:2"))
-	c.want("ack 1", "ack 2")
-	testkit.Eventually(t, within, "the answers to be written", func() bool { return server.budget.used.Load() == 0 })
-}
-
 // Answers that wait behind a late one repeat long names only where there is room for them.
 func TestRepeatedNamesCount(t *testing.T) {
 	const total = 1 << 20
-	url, server, b := startScripted(t, Options{BufferTotal: total})
-	c := dial(t, url)
+	c, server, b := dialScripted(t, Options{BufferTotal: total})
 	c.send(pubFrame("1", "late", "x"))
 	b.await(t, "pub late")
 	const refused = 250

@@ -10,11 +10,9 @@ import (
 
 // ACK and NACK leave in the order of the requests, however the broker answers.
 func TestAnswersInOrder(t *testing.T) {
-	url, _, b := startScripted(t, Options{})
-	c := dial(t, url)
+	c, _, b := dialScripted(t, Options{})
 	c.send(callFrame("1", "a", time.Second), callFrame("2", "b", time.Second), callFrame("3", "c", time.Second))
-	b.await(t, "call a", "call b", "call c")
-	b.done("call c", nil)
+	b.await(t, "call a", "call b", "call c").done("call c", nil)
 	b.done("call b", errScripted)
 	b.done("call a", nil)
 	c.want("ack 1", "nack 2", "ack 3")
@@ -31,10 +29,8 @@ func TestPubFollowsItsSub(t *testing.T) {
 	b.await(t, "sub c")
 	other := dial(t, url)
 	other.send(pubFrame("3", "other", "x")) // waits for nobody
-	b.await(t, "sub c", "pub other")
-	b.done("sub c", nil)
-	b.await(t, "sub c", "pub other", "pub c")
-	b.done("pub c", nil)
+	b.await(t, "sub c", "pub other").done("sub c", nil)
+	b.await(t, "sub c", "pub other", "pub c").done("pub c", nil)
 	b.done("pub other", nil)
 	c.want("ack 1", "ack 2")
 	other.want("ack 3")
@@ -58,32 +54,26 @@ func TestTopicsOneStepAtATime(t *testing.T) {
 	b.done("sub c", nil)
 	c.want("ack 1", "ack 2", "ack 3", "ack 4")
 	d.want("ack 5")
-	d.ask(unsubFrame("6", "c"), "ack 6")
+	d.send(unsubFrame("6", "c")).want("ack 6")
 	b.await(t, "sub c", "unsub c")
 	d.send(subFrame("7", "c"))
 	waits(1)
-	b.await(t, "sub c", "unsub c")
-	b.done("unsub c", nil)
-	b.await(t, "sub c", "unsub c", "sub c")
-	b.done("sub c", nil)
+	b.await(t, "sub c", "unsub c").done("unsub c", nil)
+	b.await(t, "sub c", "unsub c", "sub c").done("sub c", nil)
 	d.want("ack 7")
 }
 
 // Who could not subscribe is no member, has its place back, and may try again.
 func TestRefusedSubscription(t *testing.T) {
-	url, _, b := startScripted(t, Options{MaxSubscriptions: 1})
-	c := dial(t, url)
+	c, _, b := dialScripted(t, Options{MaxSubscriptions: 1})
 	c.send(subFrame("1", "c"))
-	b.await(t, "sub c")
-	b.done("sub c", errScripted)
+	b.await(t, "sub c").done("sub c", errScripted)
 	c.want("nack 1")
 	c.send(subFrame("3", "d"))
-	b.await(t, "sub c", "sub d")
-	b.done("sub d", errScripted)
+	b.await(t, "sub c", "sub d").done("sub d", errScripted)
 	c.want("nack 3")
 	c.send(subFrame("2", "c"))
-	b.await(t, "sub c", "sub d", "sub c")
-	b.done("sub c", nil)
+	b.await(t, "sub c", "sub d", "sub c").done("sub c", nil)
 	c.want("ack 2")
 }
 
@@ -91,8 +81,7 @@ func TestRefusedSubscription(t *testing.T) {
 func TestEndOfASocket(t *testing.T) {
 	url, server, b := start(t, Options{}, noBounds)
 	c := dial(t, url)
-	c.send(subFrame("1", "c"), callFrame("2", "test.nobody", time.Minute))
-	c.want("ack 1", "ack 2")
+	c.send(subFrame("1", "c"), callFrame("2", "test.nobody", time.Minute)).want("ack 1", "ack 2")
 	c.ws.Close()
 	testkit.Eventually(t, within, "nothing to be left", func() bool {
 		calls, _ := b.Waiting()

@@ -108,7 +108,7 @@ func TestOneSlowReader(t *testing.T) {
 	slow, quick := dial(t, url), dial(t, url)
 	slow.ws.NetConn().(*net.TCPConn).SetReadBuffer(4 << 10)
 	for _, c := range []*client{slow, quick} {
-		c.ask(subFrame("1", "c"), "ack 1")
+		c.send(subFrame("1", "c")).want("ack 1")
 	}
 	before := runtime.NumGoroutine()
 	const events = 5000
@@ -137,10 +137,10 @@ func TestManySlowReaders(t *testing.T) {
 	for i := range sockets {
 		c := dial(t, url)
 		c.ws.NetConn().(*net.TCPConn).SetReadBuffer(4 << 10)
-		c.ask(subFrame("1", fmt.Sprint("c", i)), "ack 1")
+		c.send(subFrame("1", fmt.Sprint("c", i))).want("ack 1")
 	}
 	quick := dial(t, url)
-	quick.ask(subFrame("1", "quick"), "ack 1")
+	quick.send(subFrame("1", "quick")).want("ack 1")
 	args := []byte(`"` + strings.Repeat("x", 10_000) + `"`)
 	for round := range 1000 {
 		for i := range sockets {
@@ -162,7 +162,7 @@ func TestLongMessageSheds(t *testing.T) {
 	url, server, b := start(t, Options{QueueBytes: 1 << 20, BufferTotal: 1 << 20, WriteTimeout: time.Minute}, noBounds)
 	slow, c := dial(t, url), dial(t, url)
 	slow.ws.NetConn().(*net.TCPConn).SetReadBuffer(4 << 10)
-	slow.ask(subFrame("1", "c"), "ack 1")
+	slow.send(subFrame("1", "c")).want("ack 1")
 	args := []byte(`"` + strings.Repeat("x", 10_000) + `"`)
 	testkit.Eventually(t, within, "the budget to be used", func() bool {
 		for range 50 {
@@ -170,7 +170,7 @@ func TestLongMessageSheds(t *testing.T) {
 		}
 		return server.Stats().Dropped > 0
 	})
-	c.ask(pubFrame("3", "other", strings.Repeat("y", 20_000)), "ack 3")
+	c.send(pubFrame("3", "other", strings.Repeat("y", 20_000))).want("ack 3")
 }
 
 // A message that finds no room, and no events to take it from, ends its socket; in
@@ -182,7 +182,7 @@ func TestLongMessageWithoutRoom(t *testing.T) {
 	_ = old.ws.WriteMessage(websocket.TextMessage, []byte(pubFrame("1", "c", long))) // the socket may end meanwhile
 	wantEnded(t, server, "memory", 1)
 	_ = c.ws.WriteMessage(websocket.TextMessage, []byte(`{"type":"pub","channel":"c","args":"`+long+`"}`))
-	c.wantEnd(websocket.CloseTryAgainLater)
+	c.wantClosed(websocket.CloseTryAgainLater)
 	wantEnded(t, server, "memory", 2)
 }
 

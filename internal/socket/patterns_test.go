@@ -31,11 +31,9 @@ func TestPatternsAreBounded(t *testing.T) {
 		t.Errorf("one socket has %d patterns that take long, want 2: half of %d", taken, mostWork)
 	}
 	for n := range 100 {
-		good.send(patternFrame("1", "user:"+strconv.Itoa(n)+":*"), patternFrame("2", "*:typing:"+strconv.Itoa(n)))
-		good.want("ack 1", "ack 2")
+		good.send(patternFrame("1", "user:"+strconv.Itoa(n)+":*"), patternFrame("2", "*:typing:"+strconv.Itoa(n))).want("ack 1", "ack 2")
 	}
-	good.send(pubFrame("1", "user:1:typing", "x"), pubFrame("2", strings.Repeat("a", 1000), "x"))
-	good.want("evnt 1", "ack 1", "ack 2")
+	good.send(pubFrame("1", "user:1:typing", "x"), pubFrame("2", strings.Repeat("a", 1000), "x")).want("evnt 1", "ack 1", "ack 2")
 	bad.ws.Close()
 	good.ws.Close()
 	testkit.Eventually(t, within, "the work to be given back", func() bool { return server.compare.used.Load() == 0 })

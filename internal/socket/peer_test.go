@@ -41,17 +41,25 @@ func open(t testing.TB, dialer *websocket.Dialer, url string) *websocket.Conn {
 	return ws
 }
 
-// ask sends a frame and holds what comes against words.
-func (c *client) ask(frame string, words ...string) {
-	c.t.Helper()
-	c.send(frame)
-	c.want(words...)
-}
-
-func (c *client) send(frames ...string) {
+func (c *client) send(frames ...string) *client {
 	c.t.Helper()
 	for _, f := range frames {
 		testkit.Must(c.t, c.ws.WriteMessage(websocket.TextMessage, []byte(f)))
+	}
+	return c
+}
+
+// wantClosed takes messages until the socket ends with a code.
+func (c *client) wantClosed(code int) (messages int) {
+	c.t.Helper()
+	c.ws.SetReadDeadline(time.Now().Add(within))
+	for ; ; messages++ {
+		if _, _, err := c.ws.ReadMessage(); err != nil {
+			if !websocket.IsCloseError(err, code) {
+				c.t.Fatalf("it has ended by %v, want %d", err, code)
+			}
+			return messages
+		}
 	}
 }
 
@@ -101,18 +109,6 @@ func (c *client) want(words ...string) {
 		if text != word {
 			c.t.Fatalf("got %s (%+v), want %s", text, got, word)
 		}
-	}
-}
-
-// wantClosed takes messages until the socket ends with a code.
-func (c *client) wantClosed(code int) {
-	c.t.Helper()
-	got := c.next()
-	for got.err == nil {
-		got = c.next()
-	}
-	if !websocket.IsCloseError(got.err, code) {
-		c.t.Fatalf("it has ended by %v, want %d", got.err, code)
 	}
 }
 
@@ -180,10 +176,11 @@ func (b *scripted) Unsubscribe(topic broker.Topic, done func(error)) {
 }
 
 // await waits until the broker was asked for all of these, and nothing else, in order.
-func (b *scripted) await(t testing.TB, all ...string) {
+func (b *scripted) await(t testing.TB, all ...string) *scripted {
 	t.Helper()
 	want := strings.Join(all, ", ")
 	testkit.Eventually(t, within, want, func() bool { return b.list() == want })
+	return b
 }
 
 func (b *scripted) list() string {
@@ -223,6 +220,13 @@ func startScripted(t testing.TB, options Options) (url string, server *Server, b
 	options.Broker = b
 	url, server = serve(t, options)
 	return url, server, b
+}
+
+// dialScripted starts one, and opens a socket.
+func dialScripted(t testing.TB, options Options) (c *client, server *Server, b *scripted) {
+	t.Helper()
+	url, server, b := startScripted(t, options)
+	return dial(t, url), server, b
 }
 
 // knock asks for a socket and returns the status and what was said.

@@ -89,7 +89,7 @@ func TestCommandsByUser(t *testing.T) {
 	here, there := dial(t, urls[0]+"?token=a"), dial(t, urls[1]+"?token=a")
 	other := dial(t, urls[1]+"?token=b")
 	for _, c := range []*client{here, there, other} {
-		c.ask(subFrame("1", "news"), "ack 1")
+		c.send(subFrame("1", "news")).want("ack 1")
 	}
 	mustCommand(t, first, Command{Action: Broadcast, User: "a", Channel: "notice", Args: json.RawMessage(`{"n":1}`)})
 	for _, c := range []*client{here, there} {
@@ -115,7 +115,7 @@ func TestCommandsByUser(t *testing.T) {
 	mustCommand(t, first, Command{Action: Disconnect, User: "a", Reason: "gone"})
 	here.wantClosed(closePush)
 	there.wantClosed(closePush)
-	other.ask(pubFrame("3", "x", "y"), "ack 3")
+	other.send(pubFrame("3", "x", "y")).want("ack 3")
 	testkit.Eventually(t, within, "the ends to be counted", func() bool { return first.Stats().Ended["push"] == 1 })
 }
 
@@ -123,7 +123,7 @@ func TestCommandsByUser(t *testing.T) {
 func TestCommandsByConnection(t *testing.T) {
 	first, second, urls := startPushed(t)
 	one, two := dial(t, urls[0]+"?token=a"), dial(t, urls[0]+"?token=a")
-	one.ask(subFrame("1", "c"), "ack 1")
+	one.send(subFrame("1", "c")).want("ack 1")
 	var ids []string
 	testkit.Eventually(t, within, "both to be in the directory", func() bool {
 		first.directory.mu.Lock()
@@ -159,7 +159,7 @@ func TestCommandsOfADatabase(t *testing.T) {
 	for _, databases := range [][]int{{0, 1}, {1, 0}, {1, 2}} {
 		first, second, urls := startPushed(t, databases...)
 		c := dial(t, urls[1]+"?token=a")
-		c.ask(subFrame("1", "news"), "ack 1")
+		c.send(subFrame("1", "news")).want("ack 1")
 		mustCommand(t, first, Command{Action: Broadcast, Everyone: true, Channel: "notice"})
 		mustCommand(t, first, Command{Action: Disconnect, User: "a"})
 		if _, err := first.Publish(t.Context(), "news", json.RawMessage("1")); err != nil {
@@ -210,8 +210,7 @@ func TestOwnChannels(t *testing.T) {
 func TestCommandsAreTold(t *testing.T) {
 	first, _, urls := startPushed(t)
 	c := join(t, new(websocket.Dialer), urls[0]+"?token=a")
-	c.send(`{"type":"sub","id":1,"channel":"news"}`, `{"type":"sub","id":2,"pattern":"n*"}`)
-	c.want(`{"type":"ack","id":1}`, `{"type":"ack","id":2}`)
+	c.send(`{"type":"sub","id":1,"channel":"news"}`, `{"type":"sub","id":2,"pattern":"n*"}`).want(`{"type":"ack","id":1}`, `{"type":"ack","id":2}`)
 	longest := strings.Repeat("x", 123)
 	mustCommand(t, first, Command{Action: Unsubscribe, User: "a", Channel: "n*", Pattern: true})
 	mustCommand(t, first, Command{Action: Unsubscribe, User: "a", Channel: "news"})
