@@ -3,7 +3,6 @@
 package socket_test
 
 import (
-	"slices"
 	"testing"
 	"time"
 
@@ -29,13 +28,12 @@ func TestBrowser(t *testing.T) {
 	var c *harness.Cabrank
 	site := harness.NewSite(t, page, func() string { return c.Addr })
 	c = harness.StartCabrankEnv(t, []string{"CABRANK_SOCKET_ORIGIN=none," + site.Origin},
-		slices.Concat([]string{"--socket-path", "/ws", "--workers", "1", "--transport", "unix", "--"}, harness.FaultWorker(t))...)
+		withSockets(t)...)
 	c.WaitReady(harness.Patience)
 	site.Show(t.TempDir())
 	site.WantSaid("subscribed")
 	p := dial(t, c.Addr)
-	p.send(2, `{"channel":"news","args":{"price":3}}`)
-	p.want(8, "")
+	p.send(2, `{"channel":"news","args":{"price":3}}`).want(8, "")
 	site.WantSaid(`{"price":3}`)
 	harness.CallIo(t.Context(), harness.Dial(t, c.Addr), "call", time.Millisecond).WantOK(t)
 }

@@ -14,10 +14,10 @@ import (
 )
 
 // startCalleeProcess starts cabrank socket callee, and waits until it takes calls.
-func startCalleeProcess(t *testing.T, server *redisd.Server, flags ...string) *harness.Process {
+func startCalleeProcess(t testing.TB, server *redisd.Server, flags ...string) *harness.Process {
 	t.Helper()
 	args := append([]string{"socket", "callee", "--redis", "unix://" + server.Socket, "--log-format", "text"}, flags...)
-	p := harness.StartCLI(t, args...)
+	p := harness.StartProcess(t, nil, harness.CabrankBinary(t), args...)
 	p.WaitLog(harness.Patience, "taking calls")
 	return p
 }
@@ -48,8 +48,9 @@ func TestCalleeProcessStops(t *testing.T) {
 			push(t, server, "test.delay.2", tc.delay, time.Minute)
 			taken(t, server, "test.delay.2")
 			p.Signal(syscall.SIGTERM)
-			p.WantExit(harness.Patience, tc.code)
-			p.WaitLog(harness.Patience, tc.said)
+			if code := p.ExitCode(harness.Patience); code != tc.code || !strings.Contains(p.Log(), tc.said) {
+				t.Errorf("exit code %d, want %d:\n%s", code, tc.code, p.Log())
+			}
 			text := dump(t, dialRedis(t, server))
 			if answered := strings.Contains(text, `"args":600}`); answered != (tc.code == 0) || strings.Contains(text, "juggler.1:") {
 				t.Errorf("Redis has\n%s", text)
@@ -82,10 +83,7 @@ func TestCalleeProcessUsage(t *testing.T) {
 		"--redis localhost:1 --delays -1":     "--delays must be 0 to 10000",
 		"--redis localhost:1 --log-level all": `flag --log-level: log.level: "all" is unknown`,
 	} {
-		harness.StartCLI(t, append([]string{"socket", "callee"}, strings.Fields(args)...)...).WantExit(harness.Patience, 2, want)
+		ends(t, nil, 2, want, append([]string{"callee"}, strings.Fields(args)...)...)
 	}
-	p := harness.StartCLI(t, "socket", "callee", "--redis", "redis://me:secret@127.0.0.1:1")
-	if p.WantExit(harness.Patience, 1, "127.0.0.1:1"); strings.Contains(p.Log(), "secret") {
-		t.Error(p.Log())
-	}
+	ends(t, nil, 1, "127.0.0.1:1", "callee", "--redis", "redis://me:secret@127.0.0.1:1", "--log-format", "text")
 }

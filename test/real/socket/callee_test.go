@@ -23,31 +23,49 @@ import (
 	"github.com/cabrank/cabrank/internal/broker/redis"
 	"github.com/cabrank/cabrank/internal/socket"
 	"github.com/cabrank/cabrank/internal/testkit"
-	"github.com/cabrank/cabrank/internal/testkit/exchange"
 	"github.com/cabrank/cabrank/internal/testkit/redisd"
 	"github.com/cabrank/cabrank/test/oldjuggler"
 	"github.com/cabrank/cabrank/test/real/harness"
 )
 
-// startCallee starts a callee of ours, with the test functions and those of add.
-func startCallee(t *testing.T, server *redisd.Server, options callee.Options, add func(*callee.Callee)) *callee.Callee {
+// runCallee starts a callee of ours with the functions of add, which stops with the test.
+func runCallee(t testing.TB, options callee.Options, add func(*callee.Callee)) *callee.Callee {
 	t.Helper()
-	options.Redis = "unix://" + server.Socket
 	if options.Log == nil {
 		options.Log = slog.New(slog.DiscardHandler)
 	}
 	c := callee.New(options)
+	add(c)
+	testkit.Must(t, c.Start())
+	t.Cleanup(func() { _ = shutdown(c) }) // some tests have broken Redis
+	return c
+}
+
+func shutdown(c *callee.Callee) error {
+	ctx, cancel := context.WithTimeout(context.Background(), harness.Patience)
+	defer cancel()
+	return c.Shutdown(ctx)
+}
+
+func withTestFunctions(c *callee.Callee) {
 	for uri, f := range broker.TestFunctions() {
 		c.HandleCalls(uri, func(ctx context.Context, call *callee.Call) (any, error) { return f(ctx, call.Args) })
 	}
-	if add != nil {
-		add(c)
-	}
-	testkit.Must(t, c.Start())
+}
+
+// startCallee starts one with the test functions and those of add, and holds it to a good
+// end.
+func startCallee(t *testing.T, server *redisd.Server, options callee.Options, add func(*callee.Callee)) *callee.Callee {
+	t.Helper()
+	options.Redis = "unix://" + server.Socket
+	c := runCallee(t, options, func(c *callee.Callee) {
+		withTestFunctions(c)
+		if add != nil {
+			add(c)
+		}
+	})
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), harness.Patience)
-		defer cancel()
-		if err := c.Shutdown(ctx); err != nil {
+		if err := shutdown(c); err != nil {
 			t.Error(err)
 		}
 	})
@@ -86,42 +104,6 @@ func await(t *testing.T, server *redisd.Server, what ...string) (text string) {
 		return !slices.ContainsFunc(what, func(w string) bool { return !strings.Contains(text, w) })
 	})
 	return text
-}
-
-// What it leaves in Redis is what the old callee does, byte for byte.
-func TestCalleeKeys(t *testing.T) {
-	testkit.CheckLeaks(t)
-	server := redisd.Start(t)
-	startCallee(t, server, callee.Options{}, nil)
-	id := push(t, server, "test.echo", `"<hi>"`, 5*time.Second)
-	golden(t, "result.txt", await(t, server, "results:{"), id)
-}
-
-// Every exchange, by an old server and by ours, with a callee of ours.
-func TestCalleeExchanges(t *testing.T) {
-	testkit.CheckLeaks(t)
-	for _, kind := range []string{"old", "new"} {
-		target := exchange.Target{Kind: kind, Start: func(t *testing.T, options exchange.Options) (string, func()) {
-			t.Helper()
-			server := redisd.Start(t)
-			startCallee(t, server, callee.Options{}, nil)
-			if kind == "old" {
-				return startOld(t, server, oldjuggler.Options{
-					Origins: options.Words("origins"), AllowEmptySubprotocol: options["allow_empty_subprotocol"] != "",
-					ReadLimit: int64(options.Int("read_limit")), WriteLimit: int64(options.Int("write_limit")),
-					CallCap: options.Int("call_cap"), CloseURI: options["close_uri"],
-				}), server.Kill
-			}
-			url, _ := startNew(t, server, socket.Options{CloseURI: options["close_uri"], WriteLimit: int64(options.Int("write_limit"))},
-				redis.Options{CallCap: options.Int("call_cap")})
-			return url, server.Kill
-		}}
-		for _, c := range exchange.Cases(t) {
-			if c.File == "3-calls.txt" {
-				exchange.Run(t, c, target)
-			}
-		}
-	}
 }
 
 // The broker keeps to its suite with callees of ours, with several results, too.

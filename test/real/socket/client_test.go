@@ -117,7 +117,5 @@ func TestClientWithAToken(t *testing.T) {
 	if code != 0 || !strings.Contains(out, `"cba"`) || strings.Contains(out, "token") {
 		t.Errorf("exit code %d: %s%s", code, errs, out)
 	}
-	if _, errs, code := script(t, "", url); code != 1 || !strings.Contains(errs, "the server wants a token") || strings.Count(errs, "\n") != 1 {
-		t.Errorf("exit code %d: %s", code, errs)
-	}
+	ends(t, nil, 1, "the server wants a token", "connect", url)
 }

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"os"
 	"regexp"
 	"strconv"
@@ -20,7 +19,6 @@ import (
 
 	"github.com/cabrank/cabrank/callee"
 	"github.com/cabrank/cabrank/internal/broker"
-	"github.com/cabrank/cabrank/internal/broker/brokertest"
 	"github.com/cabrank/cabrank/internal/broker/redis"
 	"github.com/cabrank/cabrank/internal/socket"
 	"github.com/cabrank/cabrank/internal/testkit"
@@ -32,61 +30,43 @@ import (
 // Over a Cluster it keeps to all that it does over one Redis.
 func TestClusterBroker(t *testing.T) {
 	all, c := t, (*redisd.Cluster)(nil)
-	brokertest.Run(t, func(t *testing.T) brokertest.House {
+	suite(t, true, func(t *testing.T) (redis.Options, dialer, func()) {
 		t.Helper()
 		if c == nil { // they share one, which takes a while to start
 			c = redisd.StartCluster(all, 3, 0)
 		}
 		c.Flush(t)
-		return brokertest.House{
-			Broker: openBroker(t, nil, redis.Options{Address: c.URL(), CallCap: brokertest.CallCap}),
-			Serve: func(uri string, atOnce int, f broker.Function) func() {
-				return serveOld(t, c, uri, atOnce, f)
-			},
-			Close: func() { c.Kill(); c = nil }, Unordered: true, Tagged: true,
-		}
+		return redis.Options{Address: c.URL()}, c, func() { c.Kill(); c = nil }
 	})
 }
 
 // Over Sentinels, too.
 func TestSentinelBroker(t *testing.T) {
 	all, s := t, (*redisd.Set)(nil)
-	brokertest.Run(t, func(t *testing.T) brokertest.House {
+	suite(t, false, func(t *testing.T) (redis.Options, dialer, func()) {
 		t.Helper()
 		if s == nil {
 			s = redisd.StartSet(all, 1)
 		}
 		s.Primary.Flush(t)
-		return brokertest.House{
-			Broker: openBroker(t, nil, redis.Options{Address: s.URL(), CallCap: brokertest.CallCap}),
-			Serve: func(uri string, atOnce int, f broker.Function) func() {
-				return serveOld(t, s.Primary, uri, atOnce, f)
-			},
-			Close: func() { s.Kill(); s = nil }, Unordered: true,
-		}
+		return redis.Options{Address: s.URL()}, s.Primary, func() { s.Kill(); s = nil }
 	})
 }
 
 // Calls and events on a Redis each.
 func TestApartBroker(t *testing.T) {
 	calls, events := redisd.Start(t), redisd.Start(t)
-	brokertest.Run(t, func(t *testing.T) brokertest.House {
+	suite(t, false, func(t *testing.T) (redis.Options, dialer, func()) {
 		t.Helper()
 		calls.Flush(t)
-		return brokertest.House{
-			Broker: openBroker(t, calls, redis.Options{Events: "unix://" + events.Socket, CallCap: brokertest.CallCap}),
-			Serve: func(uri string, atOnce int, f broker.Function) func() {
-				return serveOld(t, calls, uri, atOnce, f)
-			},
-			Close: func() {
-				calls.Kill()
-				events.Kill()
-				t.Cleanup(func() {
-					if err := errors.Join(calls.Restart(), events.Restart()); err != nil {
-						t.Error(err)
-					}
-				})
-			}, Unordered: true,
+		return redis.Options{Address: "unix://" + calls.Socket, Events: "unix://" + events.Socket}, calls, func() {
+			calls.Kill()
+			events.Kill()
+			t.Cleanup(func() {
+				if err := errors.Join(calls.Restart(), events.Restart()); err != nil {
+					t.Error(err)
+				}
+			})
 		}
 	})
 }
@@ -94,16 +74,10 @@ func TestApartBroker(t *testing.T) {
 // With TLS, certificates of its own on both sides, a database, and a user who may do no
 // more than docs/socket-redis.md says.
 func TestSecureBroker(t *testing.T) {
-	brokertest.Run(t, func(t *testing.T) brokertest.House {
+	suite(t, false, func(t *testing.T) (redis.Options, dialer, func()) {
 		t.Helper()
 		server, address := startSecure(t)
-		return brokertest.House{
-			Broker: openBroker(t, nil, redis.Options{Address: address, CallCap: brokertest.CallCap, Sweep: 50 * time.Millisecond}),
-			Serve: func(uri string, atOnce int, f broker.Function) func() {
-				return serveOld(t, server, uri, atOnce, f)
-			},
-			Close: server.Kill, Unordered: true,
-		}
+		return redis.Options{Address: address, Sweep: 50 * time.Millisecond}, server, server.Kill
 	})
 }
 
@@ -136,9 +110,6 @@ func TestCalleeSecure(t *testing.T) {
 	testkit.CheckLeaks(t)
 	server, address := startSecure(t)
 	addUser(t, server.Server, "callee", "socket-redis.md", "callee")
-	c := callee.New(callee.Options{Redis: strings.Replace(address, "me:", "callee:", 1), DeadAfter: time.Millisecond, Log: slog.New(slog.DiscardHandler)})
-	callee.Handle(c, "plain", func(context.Context, int) (string, error) { return "plain", nil })
-	callee.HandleStream(c, "kept", func(_ context.Context, n int, send func(int) error) error { return send(n) }, callee.AtLeastOnce())
 	conn, err := server.Dial()
 	testkit.Must(t, err)
 	defer conn.Close()
@@ -156,7 +127,10 @@ func TestCalleeSecure(t *testing.T) {
 	if _, err := conn.Do("SADD", "juggler.1:callees:{kept}", "dead"); err != nil {
 		t.Fatal(err)
 	}
-	testkit.Must(t, c.Start())
+	c := runCallee(t, callee.Options{Redis: strings.Replace(address, "me:", "callee:", 1), DeadAfter: time.Millisecond}, func(c *callee.Callee) {
+		callee.Handle(c, "plain", func(context.Context, int) (string, error) { return "plain", nil })
+		callee.HandleStream(c, "kept", func(_ context.Context, n int, send func(int) error) error { return send(n) }, callee.AtLeastOnce())
+	})
 	testkit.Eventually(t, harness.Patience, "all results", func() bool {
 		n, _ := redigo.Int(conn.Do("LLEN", "juggler:results:{"+caller+"}"))
 		return n == 5
@@ -221,12 +195,12 @@ func TestCalleeCluster(t *testing.T) {
 		ran.Add(1)
 		return call.URI, nil
 	}
-	c := callee.New(callee.Options{Redis: cluster.URL(), Workers: 8, Log: slog.New(slog.DiscardHandler)})
-	for i := range 12 {
-		c.HandleCalls(fmt.Sprintf("u%d", i), work)
-		c.HandleCalls(fmt.Sprintf("kept%d", i), work, callee.AtLeastOnce())
-	}
-	testkit.Must(t, c.Start())
+	c := runCallee(t, callee.Options{Redis: cluster.URL(), Workers: 8}, func(c *callee.Callee) {
+		for i := range 12 {
+			c.HandleCalls(fmt.Sprintf("u%d", i), work)
+			c.HandleCalls(fmt.Sprintf("kept%d", i), work, callee.AtLeastOnce())
+		}
+	})
 	url, _ := startNew(t, nil, socket.Options{}, redis.Options{Address: cluster.URL()})
 	client := dialOld(t, url)
 	ask := func(timeout time.Duration) (answered int) {

@@ -7,7 +7,6 @@ import (
 	"cmp"
 	"errors"
 	"io"
-	"net"
 	"os/exec"
 	"regexp"
 	"slices"
@@ -166,9 +165,6 @@ call test.echo "fine"
 // there with 1.
 func TestConnectMistakes(t *testing.T) {
 	_, url := startServe(t)
-	nobody, err := net.Listen("tcp", "127.0.0.1:0")
-	testkit.Must(t, err)
-	nobody.Close()
 	for lines, want := range map[string]string{
 		"help\nhello":       `line 2: "hello" is no command; help lists them`,
 		"call":              "line 1: call: want call URI [TIMEOUT] [JSON]",
@@ -187,7 +183,7 @@ func TestConnectMistakes(t *testing.T) {
 		code int
 		want string
 	}{
-		{"ws://" + nobody.Addr().String() + "/ws", 1, "connection refused"},
+		{"ws://" + testkit.FreeAddress(t) + "/ws", 1, "connection refused"},
 		{url + "/elsewhere", 1, "404 Not Found"},
 		{"localhost:9000", 1, `"localhost:9000": want ws://HOST:PORT/PATH, or wss`},
 		{url + " --header name", 2, `--header "name": want NAME:VALUE`},
@@ -195,9 +191,7 @@ func TestConnectMistakes(t *testing.T) {
 		{url + " --timeout 0s", 2, "--timeout must be above 0"},
 		{url + " --cacert /nothing", 2, "--cacert: open /nothing: no such file or directory"},
 	} {
-		if _, errs, code := script(t, "", strings.Fields(tc.args)...); code != tc.code || !strings.Contains(errs, tc.want) || strings.Count(errs, "\n") != 1 {
-			t.Errorf("%s: exit code %d: %s", tc.args, code, errs)
-		}
+		ends(t, nil, tc.code, tc.want, append([]string{"connect"}, strings.Fields(tc.args)...)...)
 	}
 	if out, _, code := script(t, "call f"); code != 1 || out != "call: there is no connection; connect URL opens one\n" {
 		t.Errorf("exit code %d: %s", code, out)

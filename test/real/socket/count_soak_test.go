@@ -16,9 +16,7 @@ func TestCalleeProcessCountsSoak(t *testing.T) {
 	server := redisd.Start(t)
 	startCalleeProcess(t, server)
 	_, url := startServe(t, "--redis", "unix://"+server.Socket)
-	c, err := client.Dial(t.Context(), url, client.Options{Protocols: []string{client.Juggler1}})
-	testkit.Must(t, err)
-	defer c.Close()
+	c := dialClient(t, url, client.Options{Protocols: []string{client.Juggler1}})
 	sum := 0
 	for n, err := range client.Stream[int](t.Context(), c, "test.count", "100") {
 		testkit.Must(t, err)

@@ -3,8 +3,6 @@
 package socket_test
 
 import (
-	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -15,21 +13,6 @@ import (
 
 	"github.com/cabrank/cabrank/test/real/harness"
 )
-
-// untilEnd counts what a socket is told by a text in it, and returns how it has ended.
-func (p *peer) untilEnd(texts map[string]*atomic.Int64) error {
-	for {
-		message, err := p.read()
-		if err != nil {
-			return err
-		}
-		for text, n := range texts {
-			if strings.Contains(message, text) {
-				n.Add(1)
-			}
-		}
-	}
-}
 
 // At the end of a drain sockets with calls that have not ended are told so, every one,
 // whoever has the calls.
@@ -71,8 +54,7 @@ func TestSocketsAreToldAtTheEndSoak(t *testing.T) {
 // An upgrade refuses no call of a socket that was not told to leave yet.
 func TestUpgradeServesSocketsThatStaySoak(t *testing.T) {
 	const sockets = 8
-	env, flags := workDescriptors(t), []string{"--socket-path", "/ws", "--workers", "1", "--slots", "16", "--transport", "unix", "--drain-timeout", "6s"}
-	m := harness.StartManaged(t, env, nil, slices.Concat(flags, []string{"--"}, harness.FaultWorker(t))...)
+	m := harness.StartManaged(t, workDescriptors(t), nil, withSockets(t, "--slots", "16", "--drain-timeout", "6s")...)
 	m.WaitReady(harness.Patience)
 	var refused, answered atomic.Int64
 	var running sync.WaitGroup

@@ -5,7 +5,6 @@ package socket_test
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -142,10 +141,9 @@ func startLoad(t *testing.T, dial dialer, address string) *load {
 			keepOldCallee(t, dial, uri)
 			continue
 		}
-		c := callee.New(callee.Options{Redis: address, Workers: 4, Log: slog.New(slog.DiscardHandler)})
-		callee.Handle(c, uri, func(_ context.Context, text string) (string, error) { return text, nil })
-		testkit.Must(t, c.Start())
-		t.Cleanup(func() { _ = c.Shutdown(context.Background()) })
+		runCallee(t, callee.Options{Redis: address, Workers: 4}, func(c *callee.Callee) {
+			callee.Handle(c, uri, func(_ context.Context, text string) (string, error) { return text, nil })
+		})
 	}
 	l := &load{answered: map[string]*atomic.Int64{}, quiet: make(chan struct{}), leave: make(chan struct{})}
 	l.url, l.ours = startNew(t, nil, socket.Options{}, redis.Options{Address: address, Sweep: 100 * time.Millisecond})
@@ -175,37 +173,20 @@ func startLoad(t *testing.T, dial dialer, address string) *load {
 func keepOldCallee(t *testing.T, dial dialer, uri string) {
 	t.Helper()
 	echo := map[string]oldjuggler.Function{uri: oldjuggler.TestFunctions()["test.echo"]}
+	ctx, stop := context.WithCancel(context.Background())
 	var running sync.WaitGroup
-	var mu sync.Mutex
-	var now *oldjuggler.Callee
-	stopped := false
 	running.Go(func() {
-		for {
-			callee, err := oldjuggler.NewCallee(dial.Dial, 4, echo)
-			mu.Lock()
-			if stopped {
-				mu.Unlock()
-				if err == nil {
-					callee.Close()
-					_ = callee.Run() // it ends its pool
-				}
-				return
-			}
-			now = callee
-			mu.Unlock()
-			if err == nil {
+		for ctx.Err() == nil {
+			if callee, err := oldjuggler.NewCallee(dial.Dial, 4, echo); err == nil {
+				ended := context.AfterFunc(ctx, callee.Close)
 				_ = callee.Run() // whatever ends it, another one comes
+				ended()
 			}
 			<-time.After(20 * time.Millisecond)
 		}
 	})
 	t.Cleanup(func() {
-		mu.Lock()
-		stopped = true
-		if now != nil {
-			now.Close()
-		}
-		mu.Unlock()
+		stop()
 		running.Wait()
 	})
 }

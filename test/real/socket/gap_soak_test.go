@@ -3,50 +3,15 @@
 package socket_test
 
 import (
-	"fmt"
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
-	"github.com/gorilla/websocket"
-
-	"github.com/cabrank/cabrank/internal/broker/redis"
 	"github.com/cabrank/cabrank/internal/socket"
 	"github.com/cabrank/cabrank/internal/testkit"
 	"github.com/cabrank/cabrank/internal/testkit/redisd"
 	"github.com/cabrank/cabrank/test/real/harness"
 )
-
-// The connection of the subscriptions breaks while somebody publishes: events are missed,
-// and whoever has missed them is told.
-func TestGapIsToldSoak(t *testing.T) {
-	testkit.CheckLeaks(t)
-	server := redisd.Start(t)
-	url, _ := startNew(t, server, socket.Options{}, redis.Options{})
-	now := joinChannel(t, url, "juggler.1", "news")
-	old := joinChannel(t, url, "juggler.0", "news")
-	conn := dialRedis(t, server)
-	publish := func(n int) {
-		if _, err := conn.Do("PUBLISH", "news", fmt.Sprintf(`{"msg_uuid":"00000000-0000-0000-0000-%012d","args":%d}`, n, n)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if _, err := conn.Do("CLIENT", "KILL", "TYPE", "pubsub"); err != nil {
-		t.Fatal(err)
-	}
-	publish(1) // nobody hears it
-	if _, text, err := now.ReadMessage(); err != nil || string(text) != `{"type":"gap","channel":"news"}` {
-		t.Errorf("juggler.1 was told %s, %v", text, err)
-	}
-	publish(2)
-	if _, text, err := now.ReadMessage(); err != nil || string(text) != `{"type":"evnt","id":"00000000-0000-0000-0000-000000000002","channel":"news","args":2}` {
-		t.Errorf("behind the gap came %s, %v", text, err)
-	}
-	if _, text, err := old.ReadMessage(); !websocket.IsCloseError(err, websocket.CloseAbnormalClosure) {
-		t.Errorf("juggler.0 was told %s, %v", text, err)
-	}
-}
 
 // A server whose Redis is gone for long is not ready, and says so on its page; until Redis
 // is back.
@@ -85,8 +50,7 @@ func TestDatabasesSoak(t *testing.T) {
 			t.Fatalf("%s: status %d", order.verb, status)
 		}
 	}
-	ws.SetReadDeadline(time.Now().Add(harness.Patience))
-	if _, text, err := ws.ReadMessage(); err != nil || !strings.Contains(string(text), `"channel":"orders","args":2`) {
-		t.Errorf("production was told %s, %v", text, err)
+	if text := request(t, ws, ""); !strings.Contains(text, `"channel":"orders","args":2`) {
+		t.Errorf("production was told %s", text)
 	}
 }

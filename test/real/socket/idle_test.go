@@ -3,8 +3,6 @@
 package socket_test
 
 import (
-	"errors"
-	"sync"
 	"testing"
 
 	"github.com/gorilla/websocket"
@@ -21,7 +19,7 @@ func TestIdleSockets(t *testing.T) {
 	const sockets, goroutines, kib = 10_000, 200, 60
 	c, url := startServe(t, "--test-functions", "--max-handshakes", "100000")
 	before := harness.RSSKiB(t, c.PID)
-	all := openMany(t, url, sockets)
+	all := openMany(t, url, oldjuggler.Protocol, sockets)
 	c.WaitMetric("cabrank_sockets", sockets)
 	n, grown := c.Metric("go_goroutines"), harness.RSSKiB(t, c.PID)-before
 	t.Logf("%v goroutines, %.1f KiB a socket", n, float64(grown)/sockets)
@@ -40,36 +38,4 @@ func TestIdleSockets(t *testing.T) {
 		}
 	}
 	t.Logf("%v goroutines, %.1f KiB a socket after a call of each", c.Metric("go_goroutines"), float64(harness.RSSKiB(t, c.PID)-before)/sockets)
-}
-
-// openMany opens sockets by a few at a time, and has them closed in the end.
-func openMany(t *testing.T, url string, n int) []*websocket.Conn {
-	t.Helper()
-	const atOnce = 8
-	dialer := websocket.Dialer{Subprotocols: []string{oldjuggler.Protocol}, ReadBufferSize: 512, WriteBufferSize: 512}
-	all, errs := make([]*websocket.Conn, n), make([]error, atOnce)
-	t.Cleanup(func() {
-		for _, ws := range all {
-			if ws != nil {
-				ws.Close()
-			}
-		}
-	})
-	var dialing sync.WaitGroup
-	for part := range atOnce {
-		dialing.Go(func() {
-			for i := part; i < n && errs[part] == nil; i += atOnce {
-				ws, response, err := dialer.DialContext(t.Context(), url, nil)
-				if err != nil {
-					errs[part] = err
-					return
-				}
-				response.Body.Close()
-				all[i] = ws
-			}
-		})
-	}
-	dialing.Wait()
-	testkit.Must(t, errors.Join(errs...))
-	return all
 }

@@ -5,7 +5,6 @@ package socket_test
 import (
 	"context"
 	"encoding/json"
-	"log/slog"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -71,12 +70,12 @@ func TestKeptIsGivenBack(t *testing.T) {
 		return strings.Count(dump(t, dialRedis(t, server)), `"20000"`) == 3 && strings.Contains(dump(t, dialRedis(t, server)), "taken")
 	})
 	var ran atomic.Int32
-	c := callee.New(callee.Options{Redis: "unix://" + server.Socket, DeadAfter: time.Second, Log: slog.New(slog.DiscardHandler)})
-	c.HandleCalls("test.delay", func(context.Context, *callee.Call) (any, error) {
-		ran.Add(1)
-		return "instead", nil
-	}, callee.AtLeastOnce())
-	testkit.Must(t, c.Start())
+	c := runCallee(t, callee.Options{Redis: "unix://" + server.Socket, DeadAfter: time.Second}, func(c *callee.Callee) {
+		c.HandleCalls("test.delay", func(context.Context, *callee.Call) (any, error) {
+			ran.Add(1)
+			return "instead", nil
+		}, callee.AtLeastOnce())
+	})
 	p.Kill()
 	testkit.Eventually(t, harness.Patience, "the calls to be answered", func() bool {
 		return strings.Count(dump(t, dialRedis(t, server)), `"args":"instead"`) == 3

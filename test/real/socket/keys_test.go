@@ -3,7 +3,6 @@
 package socket_test
 
 import (
-	"encoding/json"
 	"fmt"
 	"os"
 	"slices"
@@ -12,35 +11,37 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gomodule/redigo/redis"
+	redigo "github.com/gomodule/redigo/redis"
 
+	"github.com/cabrank/cabrank/callee"
+	"github.com/cabrank/cabrank/internal/broker/redis"
+	"github.com/cabrank/cabrank/internal/socket"
 	"github.com/cabrank/cabrank/internal/testkit"
 	"github.com/cabrank/cabrank/internal/testkit/exchange"
 	"github.com/cabrank/cabrank/internal/testkit/redisd"
 	"github.com/cabrank/cabrank/test/oldjuggler"
-	"github.com/cabrank/cabrank/test/real/harness"
 )
 
 // dump returns all that is in a Redis, sorted by key: the entries of lists from the
 // newest to the oldest, and of keys that expire the seconds that are left, rounded up.
-func dump(t *testing.T, conn redis.Conn) string {
+func dump(t *testing.T, conn redigo.Conn) string {
 	t.Helper()
-	keys, err := redis.Strings(conn.Do("KEYS", "*"))
+	keys, err := redigo.Strings(conn.Do("KEYS", "*"))
 	testkit.Must(t, err)
 	slices.Sort(keys)
 	var b strings.Builder
 	for _, key := range keys {
-		kind, _ := redis.String(conn.Do("TYPE", key))
-		left, _ := redis.Int64(conn.Do("PTTL", key))
+		kind, _ := redigo.String(conn.Do("TYPE", key))
+		left, _ := redigo.Int64(conn.Do("PTTL", key))
 		life := "for ever"
 		if left >= 0 {
 			life = fmt.Sprintf("%d s", (left+999)/1000)
 		}
 		fmt.Fprintf(&b, "%s: %s, %s\n", key, kind, life)
-		if value, err := redis.String(conn.Do("GET", key)); err == nil {
+		if value, err := redigo.String(conn.Do("GET", key)); err == nil {
 			fmt.Fprintf(&b, "  %s\n", value)
 		}
-		values, _ := redis.Strings(conn.Do("LRANGE", key, 0, -1))
+		values, _ := redigo.Strings(conn.Do("LRANGE", key, 0, -1))
 		for _, value := range values {
 			fmt.Fprintf(&b, "  %s\n", value)
 		}
@@ -58,7 +59,7 @@ func golden(t *testing.T, file, text string, id oldjuggler.UUID) {
 	}
 }
 
-func dialRedis(t *testing.T, server *redisd.Server) redis.Conn {
+func dialRedis(t testing.TB, server *redisd.Server) redigo.Conn {
 	t.Helper()
 	conn, err := server.Dial()
 	testkit.Must(t, err)
@@ -66,49 +67,56 @@ func dialRedis(t *testing.T, server *redisd.Server) redis.Conn {
 	return conn
 }
 
-// What a call, its result and an event are in Redis, byte for byte.
-func TestOldServerKeys(t *testing.T) {
+// What a call is in Redis, byte for byte, by an old server and by ours; but for its id, which
+// ours makes itself.
+func TestServerKeys(t *testing.T) {
 	testkit.CheckLeaks(t)
-	server := redisd.Start(t)
-	conn := dialRedis(t, server)
-	client := dialOld(t, startOld(t, server, oldjuggler.Options{}))
-	id, err := client.Call("test.x", map[string]any{"b": []int{1, 2}, "a": "<>"}, 5*time.Second)
-	testkit.Must(t, err)
-	testkit.Eventually(t, harness.Patience, "the call", func() bool { return dump(t, conn) != "" })
-	golden(t, "call.txt", dump(t, conn), id)
-}
-
-// A result is stored for the time that the call has left, under the ids of the call.
-func TestOldCalleeKeys(t *testing.T) {
-	testkit.CheckLeaks(t)
-	server := redisd.Start(t)
-	startOldCallee(t, server)
-	conn, caller, id := dialRedis(t, server), oldjuggler.NewUUID(), oldjuggler.NewUUID()
-	payload, _ := json.Marshal(map[string]any{"conn_uuid": caller, "msg_uuid": id, "uri": "test.echo", "args": "<hi>"})
-	for _, command := range [][]any{
-		{"SET", "juggler:calls:timeout:{test.echo}:" + string(id), 5000, "PX", 5000},
-		{"LPUSH", "juggler:calls:{test.echo}", payload},
-	} {
-		if _, err := conn.Do(command[0].(string), command[1:]...); err != nil {
-			t.Fatal(err)
+	ours := func(more redis.Options) func(*redisd.Server) string {
+		return func(server *redisd.Server) string {
+			url, _ := startNew(t, server, socket.Options{}, more)
+			return url
 		}
 	}
-	testkit.Eventually(t, harness.Patience, "the result", func() bool { return strings.Contains(dump(t, conn), "results") })
-	golden(t, "result.txt", dump(t, conn), id)
+	for name, start := range map[string]func(*redisd.Server) string{
+		"old":   func(server *redisd.Server) string { return startOld(t, server, oldjuggler.Options{}) },
+		"plain": ours(redis.Options{}), "capped": ours(redis.Options{CallCap: 10}),
+	} {
+		server := redisd.Start(t)
+		id, err := dialOld(t, start(server)).Call("test.x", map[string]any{"b": []int{1, 2}, "a": "<>"}, 5*time.Second)
+		testkit.Must(t, err)
+		text := await(t, server, "juggler:calls:{")
+		if _, after, _ := strings.Cut(text, `"msg_uuid":"`); name != "old" {
+			id = oldjuggler.UUID(after[:36])
+		}
+		golden(t, "call.txt", text, id)
+	}
+}
+
+// A result is stored for the time that the call has left, under the ids of the call, by an
+// old callee and by ours.
+func TestCalleeKeys(t *testing.T) {
+	testkit.CheckLeaks(t)
+	old, ours := redisd.Start(t), redisd.Start(t)
+	startOldCallee(t, old)
+	startCallee(t, ours, callee.Options{}, nil)
+	for _, server := range []*redisd.Server{old, ours} {
+		id := push(t, server, "test.echo", `"<hi>"`, 5*time.Second)
+		golden(t, "result.txt", await(t, server, "results:{"), id)
+	}
 }
 
 func TestOldServerPublishes(t *testing.T) {
 	testkit.CheckLeaks(t)
 	server := redisd.Start(t)
-	pubsub := redis.PubSubConn{Conn: dialRedis(t, server)}
+	pubsub := redigo.PubSubConn{Conn: dialRedis(t, server)}
 	testkit.Must(t, pubsub.Subscribe("news"))
-	if _, ok := pubsub.Receive().(redis.Subscription); !ok {
+	if _, ok := pubsub.Receive().(redigo.Subscription); !ok {
 		t.Fatal("not subscribed")
 	}
 	client := dialOld(t, startOld(t, server, oldjuggler.Options{}))
 	id, err := client.Pub("news", []string{"<", "x"})
 	testkit.Must(t, err)
-	got, ok := pubsub.ReceiveWithTimeout(5 * time.Second).(redis.Message)
+	got, ok := pubsub.ReceiveWithTimeout(5 * time.Second).(redigo.Message)
 	if !ok {
 		t.Fatal("nothing was published")
 	}
@@ -119,9 +127,9 @@ func TestOldServerPublishes(t *testing.T) {
 }
 
 // commandCounts returns how often each command was run by clients and scripts.
-func commandCounts(t *testing.T, conn redis.Conn) map[string]int {
+func commandCounts(t testing.TB, conn redigo.Conn) map[string]int {
 	t.Helper()
-	info, err := redis.String(conn.Do("INFO", "commandstats"))
+	info, err := redigo.String(conn.Do("INFO", "commandstats"))
 	testkit.Must(t, err)
 	counts := map[string]int{}
 	for line := range strings.Lines(info) {

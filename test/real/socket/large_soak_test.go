@@ -5,15 +5,13 @@ package socket_test
 import (
 	"fmt"
 	"net"
-	"os"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/gorilla/websocket"
-	"google.golang.org/protobuf/proto"
-	"google.golang.org/protobuf/types/descriptorpb"
 
+	"github.com/cabrank/cabrank/internal/socket"
 	"github.com/cabrank/cabrank/internal/testkit"
 	"github.com/cabrank/cabrank/test/real/harness"
 )
@@ -34,7 +32,8 @@ func TestLargeCallsAreBoundedSoak(t *testing.T) {
 		"answers nobody reads":    {"10", "Text", "{}", 150, 1, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c := startLarge(t, tc.slots)
+			worker, _ := reflecting(t, "Items Text Wait")
+			c := startReflecting(t, worker, "--workers", "1", "--slots", tc.slots)
 			url := "ws://" + c.Addr + "/ws"
 			if tc.waits {
 				sendCalls(t, deaf(t, url), 1, "Wait", "{}")
@@ -66,61 +65,26 @@ func TestLargeCallsAreBoundedSoak(t *testing.T) {
 // deaf opens a socket of which nothing is read, with little room in the kernel.
 func deaf(t *testing.T, url string) *websocket.Conn {
 	t.Helper()
-	dialer := websocket.Dialer{Subprotocols: []string{"juggler.1"}, NetDial: func(network, address string) (net.Conn, error) {
-		conn, err := net.Dial(network, address)
-		if err == nil {
-			err = conn.(*net.TCPConn).SetReadBuffer(4 << 10)
+	return open(t, url, socket.Protocol1, func(d *websocket.Dialer) {
+		d.NetDial = func(network, address string) (net.Conn, error) {
+			conn, err := net.Dial(network, address)
+			if err == nil {
+				err = conn.(*net.TCPConn).SetReadBuffer(4 << 10)
+			}
+			return conn, err
 		}
-		return conn, err
-	}}
-	ws, response, err := dialer.Dial(url, nil)
-	testkit.Must(t, err)
-	response.Body.Close()
-	t.Cleanup(func() { ws.Close() })
-	return ws
+	})
 }
 
 // sendCalls sends calls until a socket takes no more of them.
 func sendCalls(t *testing.T, ws *websocket.Conn, calls int, method, args string) {
 	t.Helper()
 	for n := range calls {
-		text := fmt.Sprintf(`{"type":"call","id":%d,"uri":%q,"timeout":60000,"args":%s}`, n+1, largeService+method, args)
+		text := fmt.Sprintf(`{"type":"call","id":%d,"uri":%q,"timeout":60000,"args":%s}`, n+1, "/"+listedService+"/"+method, args)
 		testkit.Must(t, ws.SetWriteDeadline(time.Now().Add(5*time.Second)))
 		if err := ws.WriteMessage(websocket.TextMessage, []byte(text)); err != nil {
 			t.Logf("after %d calls: %v", n, err)
 			return
 		}
 	}
-}
-
-// startLarge starts cabrank with one such worker of so many slots.
-func startLarge(t *testing.T, slots string) *harness.Cabrank {
-	t.Helper()
-	self, err := os.Executable()
-	testkit.Must(t, err)
-	item := &descriptorpb.DescriptorProto{Name: new("Item")}
-	for n := range 60 { // of about 14 bytes of JSON each
-		name := fmt.Sprintf("field%02d", n+1)
-		item.Field = append(item.Field, &descriptorpb.FieldDescriptorProto{
-			Name: &name, Number: new(int32(n + 1)), Type: descriptorpb.FieldDescriptorProto_TYPE_STRING.Enum(), Label: descriptorpb.FieldDescriptorProto_LABEL_OPTIONAL.Enum(),
-		})
-	}
-	list := &descriptorpb.DescriptorProto{Name: new("Items"), Field: []*descriptorpb.FieldDescriptorProto{{
-		Name: new("items"), Number: new(int32(1)), Type: descriptorpb.FieldDescriptorProto_TYPE_MESSAGE.Enum(),
-		TypeName: new(".test.Item"), Label: descriptorpb.FieldDescriptorProto_LABEL_REPEATED.Enum(),
-	}}}
-	service := &descriptorpb.ServiceDescriptorProto{Name: new("Large")}
-	for _, name := range []string{"Items", "Text", "Wait"} {
-		service.Method = append(service.Method, &descriptorpb.MethodDescriptorProto{Name: &name, InputType: new(".test.Items"), OutputType: new(".test.Items")})
-	}
-	set, err := proto.Marshal(&descriptorpb.FileDescriptorSet{File: []*descriptorpb.FileDescriptorProto{{
-		Name: new("large.proto"), Package: new("test"), Syntax: new("proto3"),
-		MessageType: []*descriptorpb.DescriptorProto{item, list}, Service: []*descriptorpb.ServiceDescriptorProto{service},
-	}}})
-	testkit.Must(t, err)
-	path := harness.WriteFile(t, "large.pb", set)
-	c := harness.StartCabrankEnv(t, []string{"CABRANK_SOCKET_METHODS=" + largeService + "*", "CABRANK_DESCRIPTORS=" + path},
-		"--socket-path", "/ws", "--transport", "unix", "--workers", "1", "--slots", slots, "--", self, largeRole)
-	c.WaitReady(harness.Patience)
-	return c
 }

@@ -14,6 +14,9 @@ import (
 
 	redigo "github.com/gomodule/redigo/redis"
 
+	"github.com/cabrank/cabrank/callee"
+	"github.com/cabrank/cabrank/internal/broker/redis"
+	"github.com/cabrank/cabrank/internal/socket"
 	"github.com/cabrank/cabrank/internal/testkit"
 	"github.com/cabrank/cabrank/internal/testkit/exchange"
 	"github.com/cabrank/cabrank/internal/testkit/redisd"
@@ -22,16 +25,16 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	harness.Main(m, harness.Role{Name: reflectingRole, Run: runReflecting}, harness.Role{Name: largeRole, Run: runLarge})
+	harness.Main(m, harness.Role{Name: reflectingRole, Run: runReflecting})
 }
 
 // dialer is a Redis, or a Cluster.
 type dialer interface{ Dial() (redigo.Conn, error) }
 
 // startOld starts an old server on a Redis.
-func startOld(t *testing.T, redis dialer, options oldjuggler.Options) (url string) {
+func startOld(t *testing.T, store dialer, options oldjuggler.Options) (url string) {
 	t.Helper()
-	options.Dial = redis.Dial
+	options.Dial = store.Dial
 	handler := oldjuggler.NewServer(options)
 	server := httptest.NewServer(http.HandlerFunc(handler.ServeHTTP))
 	t.Cleanup(func() {
@@ -42,15 +45,15 @@ func startOld(t *testing.T, redis dialer, options oldjuggler.Options) (url strin
 }
 
 // startOldCallee starts a callee with the functions of tests.
-func startOldCallee(t *testing.T, redis dialer) {
+func startOldCallee(t *testing.T, store dialer) {
 	t.Helper()
-	t.Cleanup(runOldCallee(t, redis, oldjuggler.TestFunctions()))
+	t.Cleanup(runOldCallee(t, store, 4, oldjuggler.TestFunctions()))
 }
 
 // runOldCallee runs one until stop.
-func runOldCallee(t *testing.T, redis dialer, functions map[string]oldjuggler.Function) (stop func()) {
+func runOldCallee(t *testing.T, store dialer, workers int, functions map[string]oldjuggler.Function) (stop func()) {
 	t.Helper()
-	callee, err := oldjuggler.NewCallee(redis.Dial, 4, functions)
+	callee, err := oldjuggler.NewCallee(store.Dial, workers, functions)
 	testkit.Must(t, err)
 	ended := make(chan error)
 	go func() { ended <- callee.Run() }()
@@ -64,12 +67,12 @@ func runOldCallee(t *testing.T, redis dialer, functions map[string]oldjuggler.Fu
 type oldPeer struct {
 	*oldjuggler.Client
 
-	t   *testing.T
+	t   testing.TB
 	got chan oldjuggler.Incoming
 }
 
 // dialOld opens one, which ends with the test.
-func dialOld(t *testing.T, url string) *oldPeer {
+func dialOld(t testing.TB, url string) *oldPeer {
 	t.Helper()
 	p := &oldPeer{t: t, got: make(chan oldjuggler.Incoming, 10_000)}
 	opened, err := oldjuggler.Dial(url, nil, func(in oldjuggler.Incoming) {
@@ -105,20 +108,44 @@ func (p *oldPeer) ended() oldjuggler.Incoming {
 	return p.next(oldjuggler.Res, oldjuggler.Nack, oldjuggler.Expired)
 }
 
-// The old server is what the golden exchanges are true of.
-func TestOldServerExchanges(t *testing.T) {
+// exchanges has a server over Redis, an old one or one of ours, and callees pass cases.
+func exchanges(t *testing.T, kind string, startCallee func(*testing.T, dialer), cases []exchange.Case) {
+	t.Helper()
 	testkit.CheckLeaks(t)
-	target := exchange.Target{Kind: "old", Start: func(t *testing.T, options exchange.Options) (string, func()) {
+	target := exchange.Target{Kind: kind, Start: func(t *testing.T, options exchange.Options) (string, func()) {
 		t.Helper()
-		redis := redisd.Start(t)
-		startOldCallee(t, redis)
-		return startOld(t, redis, oldjuggler.Options{
-			Origins: options.Words("origins"), AllowEmptySubprotocol: options["allow_empty_subprotocol"] != "",
-			ReadLimit: int64(options.Int("read_limit")), WriteLimit: int64(options.Int("write_limit")),
-			CallCap: options.Int("call_cap"), CloseURI: options["close_uri"],
-		}), redis.Kill
+		server := redisd.Start(t)
+		startCallee(t, server)
+		empty, reads, writes := options["allow_empty_subprotocol"] != "", int64(options.Int("read_limit")), int64(options.Int("write_limit"))
+		if kind == "old" {
+			return startOld(t, server, oldjuggler.Options{
+				Origins: options.Words("origins"), AllowEmptySubprotocol: empty, ReadLimit: reads, WriteLimit: writes,
+				CallCap: options.Int("call_cap"), CloseURI: options["close_uri"],
+			}), server.Kill
+		}
+		url, _ := startNew(t, server, socket.Options{
+			Origins: options.Words("origins"), AllowEmptySubprotocol: empty, ReadLimit: reads, WriteLimit: writes, CloseURI: options["close_uri"],
+		}, redis.Options{CallCap: options.Int("call_cap")})
+		return url, server.Kill
 	}}
-	for _, c := range exchange.Cases(t) {
+	for _, c := range cases {
 		exchange.Run(t, c, target)
+	}
+}
+
+// The old server is what the golden exchanges are true of.
+func TestOldServerExchanges(t *testing.T) { exchanges(t, "old", startOldCallee, exchange.Cases(t)) }
+
+// Every exchange, by our server over Redis, with an old callee.
+func TestNewServerExchanges(t *testing.T) { exchanges(t, "new", startOldCallee, exchange.Cases(t)) }
+
+// Every exchange of calls, by an old server and by ours, with a callee of ours.
+func TestCalleeExchanges(t *testing.T) {
+	calls := slices.DeleteFunc(exchange.Cases(t), func(c exchange.Case) bool { return c.File != "3-calls.txt" })
+	for _, kind := range []string{"old", "new"} {
+		exchanges(t, kind, func(t *testing.T, server dialer) {
+			t.Helper()
+			startCallee(t, server.(*redisd.Server), callee.Options{}, nil)
+		}, calls)
 	}
 }

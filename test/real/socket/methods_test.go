@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gorilla/websocket"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protodesc"
 	"google.golang.org/protobuf/types/descriptorpb"
@@ -24,10 +23,11 @@ import (
 const workService = "/cabrank.example.v1.Work/"
 
 // callMethod sends a CALL with an id of one digit.
-func (p *peer) callMethod(id int, uri, args string, timeout time.Duration) {
+func (p *peer) callMethod(id int, uri, args string, timeout time.Duration) *peer {
 	p.t.Helper()
 	text := fmt.Sprintf(`{"meta":{"type":1,"uuid":"00000000-0000-0000-0000-%012d"},"payload":{"uri":%q,"timeout":%d,"args":%s}}`, id, uri, timeout, args)
 	testkit.Must(p.t, p.ws.WriteMessage(1, []byte(text)))
+	return p
 }
 
 // workDescriptors writes what protoc --descriptor_set_out would, and returns the
@@ -48,20 +48,17 @@ func TestMethodsOfLanguages(t *testing.T) {
 		t.Run(lang, func(t *testing.T) {
 			c := harness.StartLangCabrankEnv(t, lang, env, "--socket-path", "/ws", "--workers", "1", "--transport", "unix")
 			p := dial(t, c.Addr)
-			for i, tc := range []struct{ method, args, want string }{
+			for _, tc := range []struct{ method, args, want string }{
 				{"Cpu", `{"n":10}`, `"args":{"value":55,"worker":`},
 				{"Fail", `{"code":5,"message":"no café"}`, `"args":{"error":{"code":"not_found","message":"no café"}}`},
 				{"Cpu", `{"n":"ten"}`, `"args":{"error":{"code":"invalid_argument","message":"cabrank.example.v1.CpuRequest: (line 1:6): invalid value for uint32 field n: \"ten\""}}`},
 				{"Meta", `{}`, `"args":{}`},
 				{"Nothing", `{}`, `"code":"unimplemented"`},
 			} {
-				p.callMethod(i, workService+tc.method, tc.args, harness.CallBound)
-				p.want(8, "")
-				p.want(9, tc.want)
+				p.wantCall(workService+tc.method, tc.args, tc.want)
 			}
-			wantStream(t, c.Addr)
-			p.callMethod(9, workService+"Io", `{"millis":60000}`, 50*time.Millisecond)
-			p.want(8, "")
+			wantExchange(t, "ws://"+c.Addr+"/ws", streamsOfWork)
+			p.callMethod(9, workService+"Io", `{"millis":60000}`, 50*time.Millisecond).want(8, "")
 			c.WaitMetric("cabrank_socket_calls_expired_total", 1)
 			if n := c.Metric("cabrank_door_calls_total", "door", "socket"); n < 4 {
 				t.Errorf("%v calls came by sockets", n)
@@ -70,41 +67,21 @@ func TestMethodsOfLanguages(t *testing.T) {
 	}
 }
 
-// wantStream has a client of juggler.1 take a stream of Count, and an error.
-func wantStream(t *testing.T, address string) {
-	t.Helper()
-	dialer := websocket.Dialer{Subprotocols: []string{"juggler.1"}}
-	ws, response, err := dialer.Dial("ws://"+address+"/ws", nil)
-	testkit.Must(t, err)
-	response.Body.Close()
-	defer ws.Close()
-	p := &peer{t, ws}
-	next := func(want string) {
-		t.Helper()
-		if got, err := p.read(); err != nil || strings.TrimSpace(got) != want {
-			t.Fatalf("got %s, %v; want %s", got, err, want)
-		}
-	}
-	send := func(text string) {
-		t.Helper()
-		testkit.Must(t, ws.WriteMessage(websocket.TextMessage, []byte(text)))
-	}
-	if got, err := p.read(); err != nil || !strings.Contains(got, `"type":"welcome"`) {
-		t.Fatalf("got %s, %v", got, err)
-	}
-	send(`{"type":"call","id":1,"uri":"` + workService + `Count","args":{"to":3},"credit":1}`)
-	next(`{"type":"ack","id":1}`)
-	next(`{"type":"res","id":1,"args":{"value":1},"more":true}`)
-	send(`{"type":"credit","id":1,"credit":5}`)
-	next(`{"type":"res","id":1,"args":{"value":2},"more":true}`)
-	next(`{"type":"res","id":1,"args":{"value":3},"more":true}`)
-	next(`{"type":"res","id":1}`)
-	send(`{"type":"call","id":2,"uri":"` + workService + `Fail","args":{"code":9,"message":"no"}}`)
-	next(`{"type":"ack","id":2}`)
-	next(`{"type":"res","id":2,"error":{"code":"failed_precondition","message":"no"}}`)
-	send(`{"type":"call","id":3,"uri":"` + workService + `Nothing"}`)
-	next(`{"type":"nack","id":3,"error":{"code":404,"message":"no function of this URI"}}`)
-}
+// streamsOfWork is how a stream of Count is taken, and errors are told.
+const streamsOfWork = `join proto=juggler.1
+> {"type":"call","id":1,"uri":"` + workService + `Count","args":{"to":3},"credit":1}
+< {"type":"ack","id":1}
+< {"type":"res","id":1,"args":{"value":1},"more":true}
+> {"type":"credit","id":1,"credit":5}
+< {"type":"res","id":1,"args":{"value":2},"more":true}
+< {"type":"res","id":1,"args":{"value":3},"more":true}
+< {"type":"res","id":1}
+> {"type":"call","id":2,"uri":"` + workService + `Fail","args":{"code":9,"message":"no"}}
+< {"type":"ack","id":2}
+< {"type":"res","id":2,"error":{"code":"failed_precondition","message":"no"}}
+> {"type":"call","id":3,"uri":"` + workService + `Nothing"}
+< {"type":"nack","id":3,"error":{"code":404,"message":"no function of this URI"}}
+`
 
 // pythonPage calls a method as docs/socket.md has it.
 const pythonPage = `<!doctype html><script>
@@ -135,11 +112,9 @@ func TestPageCallsPython(t *testing.T) {
 // reflecting is the command line of a worker with these methods, and the file of them.
 func reflecting(t testing.TB, methods string) (command []string, list string) {
 	t.Helper()
-	self, err := os.Executable()
-	testkit.Must(t, err)
 	list = filepath.Join(t.TempDir(), "methods")
 	writeList(t, list, methods)
-	return []string{self, reflectingRole, list}, list
+	return []string{harness.OwnBinary(t), reflectingRole, list}, list
 }
 
 func writeList(t testing.TB, path, methods string) {
@@ -164,9 +139,7 @@ func TestMethodsAfterRoll(t *testing.T) {
 	c := startReflecting(t, worker, "--workers", "2", "--min-ready", "2", "--control", socket)
 	p, other := dial(t, c.Addr), dial(t, c.Addr)
 	path := "/" + listedService + "/"
-	p.callMethod(1, path+"New", "{}", harness.CallBound)
-	p.want(8, "")
-	p.want(9, `"code":"unimplemented","message":"there is no such method"`)
+	p.wantCall(path+"New", "{}", `"code":"unimplemented","message":"there is no such method"`)
 	stop, calls := make(chan struct{}), make(chan int)
 	go func() {
 		n := 0
@@ -194,8 +167,7 @@ func TestMethodsAfterRoll(t *testing.T) {
 		t.Error("no call was made")
 	}
 	testkit.Eventually(t, harness.Patience, "the new method", func() bool {
-		p.callMethod(3, path+"New", "{}", harness.CallBound)
-		p.want(8, "")
+		p.callMethod(3, path+"New", "{}", harness.CallBound).want(8, "")
 		message, err := p.read()
 		return err == nil && strings.Contains(message, `"args":{}`)
 	})
@@ -208,24 +180,19 @@ func TestMethodsThatWait(t *testing.T) {
 	c := startReflecting(t, worker, "--workers", "1", "--slots", "1", "--queue", "1")
 	p, other := dial(t, c.Addr), dial(t, c.Addr)
 	path := "/" + listedService + "/"
-	p.callMethod(1, path+"Wait", "{}", harness.CallBound)
-	p.want(8, "")
-	p.callMethod(2, path+"Wait", "{}", harness.CallBound)
-	p.want(8, "")
-	p.callMethod(3, path+"Wait", "{}", harness.CallBound)
-	p.want(7, `"code":503,"message":"cabrank: queue full"`)
+	for id := range 2 {
+		p.callMethod(id, path+"Wait", "{}", harness.CallBound).want(8, "")
+	}
+	p.callMethod(3, path+"Wait", "{}", harness.CallBound).want(7, `"code":503,"message":"cabrank: queue full"`)
 	says := func(line string) func() bool {
 		return func() bool { return strings.Contains(c.Log()+c.Output(), line) }
 	}
 	testkit.Eventually(t, harness.Patience, "the worker to have it", says("took "+path+"Wait"))
 	p.ws.Close()
 	testkit.Eventually(t, harness.Patience, "the worker to be told", says("cancelled "+path+"Wait"))
-	other.callMethod(4, path+"Old", "{}", harness.CallBound)
-	other.want(8, "")
-	other.want(9, `"args":{}`)
+	other.wantCall(path+"Old", "{}", `"args":{}`)
 	if n := strings.Count(c.Log()+c.Output(), "took "+path+"Wait"); n > 2 {
 		t.Errorf("%d calls ran", n)
 	}
-	other.callMethod(5, "/other.Service/Method", "{}", 50*time.Millisecond)
-	other.want(8, "") // of the broker, where nobody serves it
+	other.callMethod(5, "/other.Service/Method", "{}", 50*time.Millisecond).want(8, "") // of the broker, where nobody serves it
 }

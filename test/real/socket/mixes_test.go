@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"log/slog"
 	"maps"
 	"slices"
 	"sync"
@@ -74,18 +73,9 @@ func mixOf(t *testing.T, dial dialer, address string) *mixture {
 			m.callee(t, kind, uri, dial, address)
 		}
 	}
-	for name, start := range map[string]func() string{
-		"old": func() string { return startOld(t, dial, oldjuggler.Options{}) },
-		"new": func() string {
-			url, _ := startNew(t, nil, socket.Options{}, redis.Options{Address: address})
-			return url
-		},
-		"other new": func() string {
-			url, _ := startNew(t, nil, socket.Options{}, redis.Options{Address: address})
-			return url
-		},
-	} {
-		url := start()
+	ours, _ := startNew(t, nil, socket.Options{}, redis.Options{Address: address})
+	other, _ := startNew(t, nil, socket.Options{}, redis.Options{Address: address})
+	for name, url := range map[string]string{"old": startOld(t, dial, oldjuggler.Options{}), "new": ours, "other new": other} {
 		for kind, dial := range map[string]func(*testing.T, string) *mixClient{"old": mixOld, "new": mixNew} {
 			m.clients[kind+" client at "+name+" server"] = dial(t, url)
 		}
@@ -97,17 +87,16 @@ func mixOf(t *testing.T, dial dialer, address string) *mixture {
 func (m *mixture) callee(t *testing.T, kind, uri string, dial dialer, address string) {
 	t.Helper()
 	if kind == "old" {
-		t.Cleanup(runOldCallee(t, dial, map[string]oldjuggler.Function{uri: func(args json.RawMessage) (json.RawMessage, error) {
+		t.Cleanup(runOldCallee(t, dial, 4, map[string]oldjuggler.Function{uri: func(args json.RawMessage) (json.RawMessage, error) {
 			return json.Marshal([]string{string(args), kind})
 		}}))
 		return
 	}
-	c := callee.New(callee.Options{Redis: address, Workers: 4, Log: slog.New(slog.DiscardHandler)})
-	callee.Handle(c, uri, func(_ context.Context, args json.RawMessage) ([]string, error) {
-		return []string{string(args), kind}, nil
+	runCallee(t, callee.Options{Redis: address, Workers: 4}, func(c *callee.Callee) {
+		callee.Handle(c, uri, func(_ context.Context, args json.RawMessage) ([]string, error) {
+			return []string{string(args), kind}, nil
+		})
 	})
-	testkit.Must(t, c.Start())
-	t.Cleanup(func() { c.Shutdown(context.Background()) })
 }
 
 // mixClient is a client of either kind.
@@ -122,31 +111,23 @@ type mixClient struct {
 func mixOld(t *testing.T, url string) *mixClient {
 	t.Helper()
 	c := &mixClient{events: make(chan string, 10_000)}
-	var mu sync.Mutex
-	waiting := map[oldjuggler.UUID]chan oldjuggler.Incoming{}
-	of := func(id oldjuggler.UUID) chan oldjuggler.Incoming {
-		mu.Lock()
-		defer mu.Unlock()
-		if waiting[id] == nil {
-			waiting[id] = make(chan oldjuggler.Incoming, 5)
-		}
-		return waiting[id]
-	}
+	got := make(chan oldjuggler.Incoming, 100) // to one request at a time, and late ones
 	opened, err := oldjuggler.Dial(url, nil, func(in oldjuggler.Incoming) {
 		if in.Type == oldjuggler.Event {
 			c.events <- in.Channel + " " + string(in.Args)
 			return
 		}
-		of(in.For) <- in
+		got <- in
 	})
 	testkit.Must(t, err)
 	t.Cleanup(opened.Close)
 	await := func(id oldjuggler.UUID, err error, kind int) (string, error) {
-		for in := range of(id) {
-			switch in.Type {
-			case kind:
+		for in := range got {
+			switch {
+			case in.For != id:
+			case in.Type == kind:
 				return string(in.Args), err
-			case oldjuggler.Nack, oldjuggler.Expired:
+			case in.Type == oldjuggler.Nack || in.Type == oldjuggler.Expired:
 				return "", fmt.Errorf("%d: %s", in.Type, in.Message)
 			}
 		}

@@ -4,7 +4,6 @@ package socket_test
 
 import (
 	"context"
-	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -16,26 +15,15 @@ import (
 	"github.com/cabrank/cabrank/test/real/harness"
 )
 
-// startEcho runs a callee of ours.
-func startEcho(t *testing.T, address string) {
-	t.Helper()
-	c := callee.New(callee.Options{Redis: address, Log: slog.New(slog.DiscardHandler)})
-	callee.Handle(c, "test.echo", func(_ context.Context, text string) (string, error) { return text, nil })
-	testkit.Must(t, c.Start())
-	t.Cleanup(func() { _ = c.Shutdown(context.Background()) })
-}
-
 // A name goes from a primary to its replica, and the old primary lives on as a replica, with
 // all connections: calls are answered and events are heard at the new one.
 func TestNameMovesSoak(t *testing.T) {
 	testkit.CheckLeaks(t)
 	set := redisd.StartSet(t, 0)
 	name := redisd.StartProxy(t, set.Primary.Address)
-	startEcho(t, name.Address)
+	runCallee(t, callee.Options{Redis: name.Address}, withTestFunctions)
 	process, url := startServe(t, "--redis", name.Address)
-	c, err := client.Dial(t.Context(), url, client.Options{Protocols: []string{client.Juggler1}})
-	testkit.Must(t, err)
-	defer c.Close()
+	c := dialClient(t, url, client.Options{Protocols: []string{client.Juggler1}})
 	news, err := c.Subscribe(t.Context(), "news")
 	testkit.Must(t, err)
 	works := func() bool {

@@ -39,45 +39,45 @@ func TestServeOldFile(t *testing.T) {
 	if log := p.Log(); !strings.Contains(log, "redis.caller.max_idle") || !strings.Contains(log, "server.handshake_timeout") {
 		t.Errorf("nothing is said of keys without effect:\n%s", log)
 	}
-	for path, want := range map[string]int{"/ws": 403, "/chat": 403, "/other": 404} {
-		if got := status(t, address+path, "http://evil.example"); got != want {
-			t.Errorf("%s: %d, want %d", path, got, want)
+	for path, want := range map[string]string{"/ws": "403 ", "/chat": "403 ", "/other": "404 "} {
+		if got := knock(t, address+path, "http://evil.example"); !strings.HasPrefix(got, want) {
+			t.Errorf("%s: %s, want %s", path, got, want)
 		}
 	}
-	dialer := websocket.Dialer{Subprotocols: []string{oldjuggler.Protocol}}
-	ws, response, err := dialer.Dial("ws://"+address+"/chat", http.Header{"Origin": {"https://shop.example"}})
-	testkit.Must(t, err)
-	response.Body.Close()
-	defer ws.Close()
+	dial := func(path string) *websocket.Conn {
+		ws, _, err := dialSocket(t, "ws://"+address+path, oldjuggler.Protocol, http.Header{"Origin": {"https://shop.example"}})
+		testkit.Must(t, err)
+		t.Cleanup(func() { ws.Close() })
+		return ws
+	}
+	ws := dial("/chat")
 	for _, step := range []struct{ send, want string }{
 		{call("test.echo", "x"), `"type":8`}, {"", `"args":"x"`}, // over the Redis of calls
 		{`{"meta":{"type":3},"payload":{"channel":"c"}}`, `"type":8`},
 		{call("test.nobody", "1"), `"type":8`}, {call("test.nobody", "2"), `"type":8`}, {call("test.nobody", "3"), "list capacity exceeded"},
 	} {
-		if step.send != "" {
-			send(t, ws, step.send)
-		}
-		if _, got, err := ws.ReadMessage(); err != nil || !strings.Contains(string(got), step.want) {
-			t.Fatalf("%s: got %s, %v; want %s", step.send, got, err, step.want)
+		if got := request(t, ws, step.send); !strings.Contains(got, step.want) {
+			t.Fatalf("%s: got %s; want %s", step.send, got, step.want)
 		}
 	}
 	if _, err := dialRedis(t, events).Do("PUBLISH", "c", `{"msg_uuid":"","args":"news"}`); err != nil {
 		t.Fatal(err)
 	}
-	if _, got, err := ws.ReadMessage(); err != nil || !strings.Contains(string(got), `"news"`) {
-		t.Fatalf("got %s, %v", got, err)
+	if got := request(t, ws, ""); !strings.Contains(got, `"news"`) {
+		t.Fatalf("got %s", got)
 	}
-	send(t, ws, call("bye", "x"))
-	if _, _, err := ws.ReadMessage(); !websocket.IsCloseError(err, websocket.CloseNormalClosure) {
-		t.Errorf("close_uri: %v", err)
-	}
-	ws, response, err = dialer.Dial("ws://"+address+"/ws", http.Header{"Origin": {"https://shop.example"}})
-	testkit.Must(t, err)
-	response.Body.Close()
-	defer ws.Close()
-	send(t, ws, call("test.echo", strings.Repeat("x", 5000)))
-	if _, _, err := ws.ReadMessage(); !websocket.IsCloseError(err, websocket.CloseMessageTooBig) {
-		t.Errorf("read_limit: %v", err)
+	for _, tc := range []struct {
+		ws   *websocket.Conn
+		text string
+		code int
+	}{
+		{ws, call("bye", "x"), websocket.CloseNormalClosure},
+		{dial("/ws"), call("test.echo", strings.Repeat("x", 5000)), websocket.CloseMessageTooBig}, // read_limit
+	} {
+		testkit.Must(t, tc.ws.WriteMessage(websocket.TextMessage, []byte(tc.text)))
+		if _, _, err := tc.ws.ReadMessage(); !websocket.IsCloseError(err, tc.code) {
+			t.Errorf("%v, want %d", err, tc.code)
+		}
 	}
 }
 
@@ -98,28 +98,6 @@ func TestServeOldFileAndFlags(t *testing.T) {
 	})
 }
 
-func status(t *testing.T, url, origin string) int {
-	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+url, http.NoBody)
-	testkit.Must(t, err)
-	for name, value := range map[string]string{
-		"Origin": origin, "Connection": "Upgrade", "Upgrade": "websocket",
-		"Sec-Websocket-Version": "13", "Sec-Websocket-Key": "AAAAAAAAAAAAAAAAAAAAAA==",
-	} {
-		request.Header.Set(name, value)
-	}
-	response, err := http.DefaultClient.Do(request)
-	testkit.Must(t, err)
-	response.Body.Close()
-	http.DefaultClient.CloseIdleConnections()
-	return response.StatusCode
-}
-
 func call(uri, args string) string {
 	return fmt.Sprintf(`{"meta":{"type":1},"payload":{"uri":%q,"args":%q,"timeout":5000000000}}`, uri, args)
-}
-
-func send(t *testing.T, ws *websocket.Conn, text string) {
-	t.Helper()
-	testkit.Must(t, ws.WriteMessage(websocket.TextMessage, []byte(text)))
 }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -42,8 +41,7 @@ func TestPagesWithCertificates(t *testing.T) {
 			var c *harness.Cabrank
 			site := harness.NewSite(t, secretPage, func() string { return c.Addr })
 			config, _, _ := harness.WithTLS(t, fmt.Sprintf("tls_client: {ca: %s, names: ['*.test'], required: true}\naccess_log.path: %s\n", cert, log))
-			c = harness.StartCabrankEnv(t, append(workDescriptors(t), "CABRANK_SOCKET_ORIGIN="+site.Origin), slices.Concat(
-				[]string{"--config", config, "--socket-path", "/ws", "--workers", "1", "--transport", "unix", "--"}, harness.FaultWorker(t))...)
+			c = harness.StartCabrankEnv(t, append(workDescriptors(t), "CABRANK_SOCKET_ORIGIN="+site.Origin), withSockets(t, "--config", config)...)
 			c.WaitReady(harness.Patience)
 			home := t.TempDir()
 			store, profile := filepath.Join(home, ".pki", "nssdb"), filepath.Join(home, "browser", "Default")

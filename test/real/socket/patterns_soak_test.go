@@ -10,6 +10,7 @@ import (
 
 	"github.com/gorilla/websocket"
 
+	"github.com/cabrank/cabrank/internal/socket"
 	"github.com/cabrank/cabrank/internal/testkit"
 	"github.com/cabrank/cabrank/internal/testkit/redisd"
 )
@@ -29,11 +30,11 @@ func TestSlowPatternsSoak(t *testing.T) {
 				flags = []string{"--redis", "unix://" + redisd.Start(t).Socket}
 			}
 			_, url := startServe(t, flags...)
-			good, bad := dial1(t, url), dial1(t, url)
-			request1(t, good, `{"type":"sub","id":1,"channel":"chat"}`)
+			good, bad := open(t, url, socket.Protocol1), open(t, url, socket.Protocol1)
+			request(t, good, `{"type":"sub","id":1,"channel":"chat"}`)
 			calm := publishChat(t, good)
 			for i := range 1000 {
-				request1(t, bad, fmt.Sprintf(`{"type":"sub","id":%d,"pattern":"*%s%03d*"}`, i, strings.Repeat("a", tc.letters), i))
+				request(t, bad, fmt.Sprintf(`{"type":"sub","id":%d,"pattern":"*%s%03d*"}`, i, strings.Repeat("a", tc.letters), i))
 			}
 			for range 10 {
 				text := fmt.Sprintf(`{"type":"pub","channel":%q,"args":1}`, strings.Repeat("a", 1024))
@@ -51,23 +52,12 @@ func TestSlowPatternsSoak(t *testing.T) {
 	}
 }
 
-// request1 sends a request and returns its answer.
-func request1(t *testing.T, ws *websocket.Conn, text string) string {
-	t.Helper()
-	testkit.Must(t, ws.WriteMessage(websocket.TextMessage, []byte(text)))
-	_, answer, err := ws.ReadMessage()
-	testkit.Must(t, err)
-	return string(answer)
-}
-
 // publishChat returns how long an event takes to come to its own sender, and to be
 // acknowledged.
 func publishChat(t *testing.T, ws *websocket.Conn) time.Duration {
 	t.Helper()
 	began := time.Now()
-	request1(t, ws, `{"type":"pub","id":2,"channel":"chat","args":"hi"}`)
-	if _, _, err := ws.ReadMessage(); err != nil {
-		t.Fatal(err)
-	}
+	request(t, ws, `{"type":"pub","id":2,"channel":"chat","args":"hi"}`)
+	request(t, ws, "")
 	return time.Since(began)
 }

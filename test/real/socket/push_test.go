@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -31,13 +31,14 @@ func pushHTTP(t testing.TB, address, what, body string) int {
 // A page in a browser gets what a Ruby and a Python program publish, by HTTP and by gRPC,
 // without a Redis, in the order in which they do.
 func TestPushToBrowser(t *testing.T) {
+	secret := filepath.Join(t.TempDir(), "token")
 	const token = "a token of 16 bytes"
-	secret := harness.WriteFile(t, "token", token+"\n")
+	testkit.Must(t, os.WriteFile(secret, []byte(token+"\n"), 0o600))
 	var c *harness.Cabrank
 	site := harness.NewSite(t, page, func() string { return c.Addr })
 	c = harness.StartCabrankEnv(t,
 		[]string{"CABRANK_SOCKET_ORIGIN=" + site.Origin, "CABRANK_SOCKET_PUSH=127.0.0.1:0", "CABRANK_SOCKET_PUSH_TOKEN=" + secret},
-		slices.Concat([]string{"--socket-path", "/ws", "--workers", "1", "--transport", "unix", "--"}, harness.FaultWorker(t))...)
+		withSockets(t)...)
 	address := c.Listening("push listening")
 	site.Show(t.TempDir())
 	site.WantSaid("subscribed")
@@ -50,7 +51,10 @@ func TestPushToBrowser(t *testing.T) {
 		"ruby":   {"ruby", "-I", root + "/examples/ruby/lib", here + "/push.rb"},
 		"python": {"env", "PYTHONPATH=" + root + "/examples/python", "PYTHONDONTWRITEBYTECODE=1", "python3", here + "/push.py"},
 	} {
-		harness.StartLangProcess(t, []string{"CABRANK_PUSH_TOKEN=" + token}, append(command, address, "news")).WantExit(harness.Patience, 0)
+		p := harness.StartLangProcess(t, []string{"CABRANK_PUSH_TOKEN=" + token}, append(command, address, "news"))
+		if code := p.ExitCode(harness.Patience); code != 0 {
+			t.Fatalf("%s: exit code %d\n%s", language, code, p.Log())
+		}
 		for _, by := range []string{"http", "grpc"} {
 			site.WantSaid(fmt.Sprintf(`{"from":%q,"by":%q}`, language, by))
 		}
@@ -72,8 +76,7 @@ func TestPushOverRedis(t *testing.T) {
 	}
 	here, there := dial(t, addresses[0]), dial(t, addresses[1])
 	for _, p := range []*peer{here, there} {
-		p.send(3, `{"channel":"*","pattern":true}`)
-		p.want(8, "")
+		p.send(3, `{"channel":"*","pattern":true}`).want(8, "")
 	}
 	for i := range 20 { // by one server, then by the other: each is answered when Redis has it
 		if status := pushHTTP(t, pushed[i%2], "publish", fmt.Sprintf(`{"channel":"c","args":%d}`, 100+i)); status != http.StatusOK {
@@ -98,46 +101,39 @@ func TestPushOverRedis(t *testing.T) {
 // An upgrade hands the listener over: who publishes reaches the sockets of the new
 // process, and nobody is refused.
 func TestUpgradeWithPush(t *testing.T) {
-	env := []string{"CABRANK_SOCKET_PUSH=127.0.0.1:0"}
-	m := harness.StartManaged(t, env, nil, slices.Concat([]string{"--socket-path", "/ws", "--workers", "1", "--transport", "unix", "--"}, harness.FaultWorker(t))...)
+	m := harness.StartManaged(t, []string{"CABRANK_SOCKET_PUSH=127.0.0.1:0"}, nil, withSockets(t)...)
 	m.WaitReady(harness.Patience)
 	address := m.Listening("push listening")
-	before := dial(t, m.Addr)
-	before.send(3, `{"channel":"c"}`)
-	before.want(8, "")
-	if status := pushHTTP(t, address, "publish", `{"channel":"c","args":1}`); status != http.StatusOK {
-		t.Errorf("before: status %d", status)
+	hears := func() *peer {
+		p := dial(t, m.Addr)
+		p.send(3, `{"channel":"c"}`).want(8, "")
+		if status := pushHTTP(t, address, "publish", `{"channel":"c","args":1}`); status != http.StatusOK {
+			t.Errorf("status %d", status)
+		}
+		p.want(10, `"args":1`)
+		return p
 	}
-	before.want(10, `"args":1`)
+	before := hears()
 	m.UpgradeBy(func() {
 		m.SignalTo(m.Main, syscall.SIGUSR2)
 		before.wantLeave()
 	})
-	after := dial(t, m.Addr)
-	after.send(3, `{"channel":"c"}`)
-	after.want(8, "")
-	if status := pushHTTP(t, address, "publish", `{"channel":"c","args":2}`); status != http.StatusOK {
-		t.Errorf("after: status %d", status)
-	}
-	after.want(10, `"args":2`)
+	hears()
 	m.End()
 }
 
 // Beyond loopback there is no push without a token, and no start.
 func TestPushIsGuarded(t *testing.T) {
-	for flags, want := range map[string]string{
-		"--push :0":             "socket.push: :0 can be reached from elsewhere",
-		"--push 0.0.0.0:0":      "0.0.0.0:0 can be reached from elsewhere",
-		"--push 9001":           `"9001" is not HOST:PORT`,
-		"--push-token env:NONE": "",
+	for _, tc := range []struct {
+		flags string
+		code  int
+		want  string
+	}{
+		{"--push :0", 2, "socket.push: :0 can be reached from elsewhere"},
+		{"--push 0.0.0.0:0", 2, "0.0.0.0:0 can be reached from elsewhere"},
+		{"--push 9001", 2, `"9001" is not HOST:PORT`},
+		{"--push-token env:NONE --push 127.0.0.1:0", 1, "socket.push_token: the variable is not set"},
 	} {
-		args := append([]string{"socket", "serve", "--listen", "127.0.0.1:0", "--log-format", "text"}, strings.Fields(flags)...)
-		if want == "" {
-			args, want = append(args, "--push", "127.0.0.1:0"), "socket.push_token: the variable is not set"
-		}
-		p := harness.StartCLI(t, args...)
-		if code := p.ExitCode(harness.Patience); code == 0 || !strings.Contains(p.Log(), want) || strings.Count(p.Log(), "\n") != 1 {
-			t.Errorf("%s: exit code %d\n%s", flags, code, p.Log())
-		}
+		ends(t, nil, tc.code, tc.want, append([]string{"serve", "--listen", "127.0.0.1:0", "--log-format", "text"}, strings.Fields(tc.flags)...)...)
 	}
 }

@@ -12,14 +12,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gorilla/websocket"
-
 	"github.com/cabrank/cabrank/internal/broker"
 	"github.com/cabrank/cabrank/internal/broker/brokertest"
 	"github.com/cabrank/cabrank/internal/broker/redis"
 	"github.com/cabrank/cabrank/internal/socket"
 	"github.com/cabrank/cabrank/internal/testkit"
-	"github.com/cabrank/cabrank/internal/testkit/exchange"
 	"github.com/cabrank/cabrank/internal/testkit/redisd"
 	"github.com/cabrank/cabrank/test/oldjuggler"
 	"github.com/cabrank/cabrank/test/real/harness"
@@ -55,101 +52,37 @@ func startNew(t *testing.T, server *redisd.Server, options socket.Options, more 
 // old callees have none.
 func serveOld(t *testing.T, server dialer, uri string, atOnce int, f broker.Function) (stop func()) {
 	t.Helper()
-	callee, err := oldjuggler.NewCallee(server.Dial, atOnce, map[string]oldjuggler.Function{
+	return runOldCallee(t, server, atOnce, map[string]oldjuggler.Function{
 		uri: func(args json.RawMessage) (json.RawMessage, error) {
 			ctx, cancel := context.WithTimeout(context.Background(), 400*time.Millisecond)
 			defer cancel()
 			return f(ctx, args)
 		},
 	})
-	testkit.Must(t, err)
-	ended := make(chan error)
-	go func() { ended <- callee.Run() }()
-	return func() {
-		callee.Close()
-		<-ended
-	}
 }
 
-// Over Redis with old callees it keeps to all that the broker in memory does.
-func TestRedisBroker(t *testing.T) {
+// suite has the broker on a Redis pass what every broker has to, with old callees. open
+// says where it is, by whom callees reach it, and how it goes.
+func suite(t *testing.T, tagged bool, open func(t *testing.T) (options redis.Options, callees dialer, gone func())) {
+	t.Helper()
 	brokertest.Run(t, func(t *testing.T) brokertest.House {
 		t.Helper()
-		server := redisd.Start(t)
+		options, callees, gone := open(t)
+		options.CallCap = brokertest.CallCap
 		return brokertest.House{
-			Broker: openBroker(t, server, redis.Options{CallCap: brokertest.CallCap}),
-			Serve: func(uri string, atOnce int, f broker.Function) func() {
-				return serveOld(t, server, uri, atOnce, f)
-			},
-			Close: server.Kill, Unordered: true,
+			Broker: openBroker(t, nil, options), Close: gone, Unordered: true, Tagged: tagged,
+			Serve: func(uri string, atOnce int, f broker.Function) func() { return serveOld(t, callees, uri, atOnce, f) },
 		}
 	})
 }
 
-// Every exchange, by our server over Redis, with an old callee.
-func TestNewServerExchanges(t *testing.T) {
-	testkit.CheckLeaks(t)
-	target := exchange.Target{Kind: "new", Start: func(t *testing.T, options exchange.Options) (string, func()) {
+// Over Redis with old callees it keeps to all that the broker in memory does.
+func TestRedisBroker(t *testing.T) {
+	suite(t, false, func(t *testing.T) (redis.Options, dialer, func()) {
 		t.Helper()
 		server := redisd.Start(t)
-		startOldCallee(t, server)
-		url, _ := startNew(t, server, socket.Options{
-			Origins: options.Words("origins"), AllowEmptySubprotocol: options["allow_empty_subprotocol"] != "",
-			ReadLimit: int64(options.Int("read_limit")), WriteLimit: int64(options.Int("write_limit")),
-			CloseURI: options["close_uri"],
-		}, redis.Options{CallCap: options.Int("call_cap")})
-		return url, server.Kill
-	}}
-	for _, c := range exchange.Cases(t) {
-		exchange.Run(t, c, target)
-	}
-}
-
-// What ours leaves in Redis for a call is what the old server does, but for the ids of
-// calls, which are its own.
-func TestNewServerKeys(t *testing.T) {
-	testkit.CheckLeaks(t)
-	for name, more := range map[string]redis.Options{"plain": {}, "capped": {CallCap: 10}} {
-		t.Run(name, func(t *testing.T) {
-			server := redisd.Start(t)
-			conn := dialRedis(t, server)
-			url, _ := startNew(t, server, socket.Options{}, more)
-			client := dialOld(t, url)
-			if _, err := client.Call("test.x", map[string]any{"b": []int{1, 2}, "a": "<>"}, 5*time.Second); err != nil {
-				t.Fatal(err)
-			}
-			var text string
-			testkit.Eventually(t, harness.Patience, "the call", func() bool {
-				text = dump(t, conn)
-				return strings.Contains(text, "juggler:calls:{")
-			})
-			_, after, _ := strings.Cut(text, `"msg_uuid":"`)
-			golden(t, "call.txt", text, oldjuggler.UUID(after[:36]))
-		})
-	}
-}
-
-// joinChannel has a socket of a subprotocol subscribe.
-func joinChannel(t *testing.T, url, protocol, channel string) *websocket.Conn {
-	t.Helper()
-	dialer := websocket.Dialer{Subprotocols: []string{protocol}}
-	ws, response, err := dialer.Dial(url, nil)
-	testkit.Must(t, err)
-	response.Body.Close()
-	t.Cleanup(func() { ws.Close() })
-	first, sub := 1, `{"meta":{"type":3},"payload":{"channel":"`+channel+`"}}`
-	if protocol == socket.Protocol1 {
-		first, sub = 2, `{"type":"sub","id":1,"channel":"`+channel+`"}` // a welcome, and the ack
-	}
-	testkit.Must(t, ws.WriteMessage(websocket.TextMessage, []byte(sub)))
-	ws.SetReadDeadline(time.Now().Add(harness.Patience))
-	for range first {
-		if _, _, err := ws.ReadMessage(); err != nil {
-			t.Fatal(err)
-		}
-	}
-	ws.SetReadDeadline(time.Time{})
-	return ws
+		return redis.Options{Address: "unix://" + server.Socket}, server, server.Kill
+	})
 }
 
 // When Redis is gone, sockets stay and requests are refused; when it is back, calls and
@@ -175,10 +108,9 @@ func TestRedisRestarts(t *testing.T) {
 		n, _ := dialRedis(t, server).Do("PUBLISH", "c", `{"msg_uuid":"","args":1}`)
 		return n == int64(1)
 	})
-	subscriber.SetReadDeadline(time.Now().Add(harness.Patience))
 	for _, want := range []string{`{"type":"gap","channel":"c"}`, `{"type":"evnt","channel":"c","args":1}`} {
-		if _, text, err := subscriber.ReadMessage(); err != nil || string(text) != want {
-			t.Errorf("got %s, %v, want %s", text, err, want)
+		if text := request(t, subscriber, ""); text != want {
+			t.Errorf("got %s, want %s", text, want)
 		}
 	}
 	if n := ours.Stats().Sockets; n != 2 {

@@ -3,6 +3,7 @@
 package socket_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"os"
@@ -10,14 +11,14 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/bufbuild/protocompile"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/health"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/reflection"
 	reflectionpb "google.golang.org/grpc/reflection/grpc_reflection_v1"
+	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/reflect/protodesc"
-	"google.golang.org/protobuf/reflect/protoregistry"
-	"google.golang.org/protobuf/types/descriptorpb"
 	"google.golang.org/protobuf/types/known/emptypb"
 
 	"github.com/cabrank/cabrank/test/real/harness"
@@ -25,7 +26,9 @@ import (
 
 // reflectingRole makes the test binary a worker whose service has the methods that are
 // listed in a file when it starts, and says so by reflection. Any of them prints
-// "took", waits if it is called Wait, and prints "cancelled" if its caller leaves.
+// "took", waits if it is called Wait, and prints "cancelled" if its caller leaves. Items
+// answers with 1 MB that is 400 times as much JSON, Text with a text of 3 MB, others with
+// nothing.
 const reflectingRole = "reflecting-worker"
 
 const listedService = "test.Listed"
@@ -63,28 +66,22 @@ func (listedNames) GetServiceInfo() map[string]grpc.ServiceInfo {
 	return map[string]grpc.ServiceInfo{listedService: {}}
 }
 
-// listed describes a service with methods of these names, from Empty to Empty.
-func listed(methods []string) (*protoregistry.Files, error) {
-	const empty = ".google.protobuf.Empty"
-	service := &descriptorpb.ServiceDescriptorProto{Name: new("Listed")}
+// listed describes a service with methods of these names, of empty messages; those that are
+// large are of items, of 60 fields of about 14 bytes of JSON each.
+func listed(methods []string) (protodesc.Resolver, error) {
+	text := `syntax = "proto3"; package test; message Empty {} message Items { repeated Item items = 1; } message Item {`
+	for n := range 60 {
+		text += fmt.Sprintf("string field%02d = %d;", n+1, n+1)
+	}
+	text += "} service Listed {"
 	for _, name := range methods {
-		service.Method = append(service.Method, &descriptorpb.MethodDescriptorProto{
-			Name: new(name), InputType: new(empty), OutputType: new(empty),
-		})
+		of := map[bool]string{true: "Items", false: "Empty"}[name == "Items" || name == "Text"]
+		text += fmt.Sprintf("rpc %s(%s) returns (%s);", name, of, of)
 	}
-	files := &protoregistry.Files{}
-	if err := files.RegisterFile(emptypb.File_google_protobuf_empty_proto); err != nil {
-		return nil, err
-	}
-	file, err := protodesc.NewFile(&descriptorpb.FileDescriptorProto{
-		Name: new("listed.proto"), Package: new("test"), Syntax: new("proto3"),
-		Dependency: []string{"google/protobuf/empty.proto"}, Service: []*descriptorpb.ServiceDescriptorProto{service},
-	}, files)
-	if err != nil {
-		return nil, err
-	}
-	err = files.RegisterFile(file)
-	return files, err
+	source := protocompile.SourceAccessorFromMap(map[string]string{"listed.proto": text + "}"})
+	compiler := protocompile.Compiler{Resolver: &protocompile.SourceResolver{Accessor: source}}
+	files, err := compiler.Compile(context.Background(), "listed.proto")
+	return files.AsResolver(), err
 }
 
 func answerListed(_ any, stream grpc.ServerStream) error {
@@ -98,5 +95,13 @@ func answerListed(_ any, stream grpc.ServerStream) error {
 		fmt.Fprintln(os.Stdout, "cancelled", method)
 		return context.Cause(stream.Context())
 	}
-	return stream.SendMsg(&emptypb.Empty{})
+	answer, field1 := &emptypb.Empty{}, protowire.AppendTag(nil, 1, protowire.BytesType)
+	switch method[strings.LastIndexByte(method, '/'):] { // of fields that an Empty does not know
+	case "/Items":
+		answer.ProtoReflect().SetUnknown(bytes.Repeat(append(field1, 0), 500_000))
+	case "/Text":
+		text := protowire.AppendString(field1, strings.Repeat("x", 3_000_000))
+		answer.ProtoReflect().SetUnknown(protowire.AppendBytes(field1, text))
+	}
+	return stream.SendMsg(answer)
 }

@@ -3,14 +3,12 @@
 package socket_test
 
 import (
-	"errors"
 	"fmt"
-	"io"
-	"net"
 	"net/http"
 	"os"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -29,35 +27,31 @@ type peer struct {
 	ws *websocket.Conn
 }
 
-// knock asks for a socket, and returns the status of the answer.
-func knock(t testing.TB, address string) (*peer, int) {
-	t.Helper()
-	dialer := websocket.Dialer{Subprotocols: []string{oldjuggler.Protocol}}
-	ws, response, err := dialer.Dial("ws://"+address+"/ws", nil)
-	if response == nil {
-		t.Fatal(err)
-	}
-	response.Body.Close()
-	if err != nil {
-		return nil, response.StatusCode
-	}
-	t.Cleanup(func() { ws.Close() })
-	return &peer{t, ws}, response.StatusCode
-}
-
 func dial(t testing.TB, address string) *peer {
 	t.Helper()
-	p, status := knock(t, address)
-	if p == nil {
-		t.Fatalf("no socket: status %d", status)
-	}
-	return p
+	return &peer{t, open(t, "ws://"+address+"/ws", oldjuggler.Protocol)}
 }
 
-func (p *peer) send(kind int, payload string) {
+// knock asks for a socket from an origin, and returns how it was refused: by a status and a
+// text.
+func knock(t testing.TB, address, origin string) string {
+	t.Helper()
+	header := http.Header{}
+	if origin != "" {
+		header.Set("Origin", origin)
+	}
+	ws, refusal, err := dialSocket(t, "ws://"+address, oldjuggler.Protocol, header)
+	if err == nil {
+		ws.Close()
+	}
+	return refusal
+}
+
+func (p *peer) send(kind int, payload string) *peer {
 	p.t.Helper()
 	text := fmt.Sprintf(`{"meta":{"type":%d},"payload":%s}`, kind, payload)
 	testkit.Must(p.t, p.ws.WriteMessage(websocket.TextMessage, []byte(text)))
+	return p
 }
 
 // read takes what comes next.
@@ -77,6 +71,28 @@ func (p *peer) want(kind int, text string) {
 	}
 }
 
+// untilEnd counts what a socket is told by a text in it, and returns how it has ended.
+func (p *peer) untilEnd(texts map[string]*atomic.Int64) error {
+	for {
+		message, err := p.read()
+		if err != nil {
+			return err
+		}
+		for text, n := range texts {
+			if strings.Contains(message, text) {
+				n.Add(1)
+			}
+		}
+	}
+}
+
+// wantCall makes a call that is taken, and has such a text in its result.
+func (p *peer) wantCall(uri, args, result string) {
+	p.t.Helper()
+	p.callMethod(1, uri, args, harness.CallBound).want(8, "")
+	p.want(9, result)
+}
+
 // wantLeave takes the close frame with which a server goes away.
 func (p *peer) wantLeave() {
 	p.t.Helper()
@@ -90,8 +106,13 @@ func withRedis(t *testing.T, flags ...string) (env, args []string) {
 	t.Helper()
 	redis := redisd.Start(t)
 	startOldCallee(t, redis)
-	args = slices.Concat([]string{"--socket-path", "/ws", "--workers", "1", "--transport", "unix"}, flags, []string{"--"}, harness.FaultWorker(t))
-	return []string{"CABRANK_REDIS=unix://" + redis.Socket}, args
+	return []string{"CABRANK_REDIS=unix://" + redis.Socket}, withSockets(t, flags...)
+}
+
+// withSockets are the flags of a cabrank with sockets beside a worker.
+func withSockets(t testing.TB, flags ...string) []string {
+	t.Helper()
+	return slices.Concat([]string{"--socket-path", "/ws", "--workers", "1", "--transport", "unix"}, flags, []string{"--"}, harness.FaultWorker(t))
 }
 
 func wantNoFailure(t *testing.T, outcomes []harness.Outcome) {
@@ -110,16 +131,13 @@ func TestOnePort(t *testing.T) {
 	c.WaitReady(harness.Patience)
 	calls := harness.StartLoad(t, c.Addr, 3, 2*time.Millisecond)
 	idle, busy := dial(t, c.Addr), dial(t, c.Addr)
-	idle.send(3, `{"channel":"c"}`)
-	idle.want(8, "")
-	busy.send(2, `{"channel":"c","args":{"a":1}}`)
-	busy.want(8, "")
+	idle.send(3, `{"channel":"c"}`).want(8, "")
+	busy.send(2, `{"channel":"c","args":{"a":1}}`).want(8, "")
 	idle.want(10, `{"a":1}`)
 	calls.WaitAnswered(t, "", 100)
 	c.WaitMetric("cabrank_sockets", 2)
 	c.WaitMetric("cabrank_connections", 3)
-	busy.send(1, `{"uri":"test.delay","args":"1500"}`)
-	busy.want(8, "test.delay")
+	busy.send(1, `{"uri":"test.delay","args":"1500"}`).want(8, "test.delay")
 	last := make(chan harness.Outcome, 1) // a call that runs while cabrank stops
 	go func() { last <- harness.CallIo(t.Context(), harness.Dial(t, c.Addr), "last", time.Second) }()
 	c.WaitTaken(len(calls.Stop()) + 1)
@@ -134,22 +152,6 @@ func TestOnePort(t *testing.T) {
 	}
 }
 
-// A call of a socket that does not end in time is cut, and counted.
-func TestOnePortCuts(t *testing.T) {
-	env, args := withRedis(t, "--drain-timeout", "300ms")
-	c := harness.StartCabrankEnv(t, env, args...)
-	p := dial(t, c.Addr)
-	p.send(1, `{"uri":"test.delay","args":"2500"}`)
-	p.want(8, "test.delay")
-	c.Ended = true
-	c.Signal(syscall.SIGTERM)
-	p.wantLeave()
-	c.WantExit(harness.Patience, 0)
-	if cut := c.LogLines("calls were cut"); len(cut) != 1 || cut[0].Text("calls") != "1" {
-		t.Errorf("told %v", cut)
-	}
-}
-
 // Through an upgrade no call is lost; the old process has its sockets leave when they
 // wait for nothing, and the new one takes those that come.
 func TestUpgradeWithSockets(t *testing.T) {
@@ -158,15 +160,11 @@ func TestUpgradeWithSockets(t *testing.T) {
 	m.WaitReady(harness.Patience)
 	calls := harness.StartLoad(t, m.Addr, 3, 2*time.Millisecond)
 	idle, busy := dial(t, m.Addr), dial(t, m.Addr)
-	busy.send(1, `{"uri":"test.delay","args":"2000"}`)
-	busy.want(8, "test.delay")
+	busy.send(1, `{"uri":"test.delay","args":"2000"}`).want(8, "test.delay")
 	m.UpgradeBy(func() {
 		m.SignalTo(m.Main, syscall.SIGUSR2)
 		idle.wantLeave()
-		next := dial(t, m.Addr)
-		next.send(1, `{"uri":"test.reverse","args":"abc"}`)
-		next.want(8, "")
-		next.want(9, "cba")
+		dial(t, m.Addr).wantCall("test.reverse", `"abc"`, "cba")
 		busy.want(9, "2000")
 		busy.wantLeave()
 	})
@@ -193,11 +191,13 @@ func TestSocketsBesideCalls(t *testing.T) {
 	for range own {
 		open = append(open, dial(t, c.Addr))
 	}
-	if _, status := knock(t, c.Addr); status != http.StatusServiceUnavailable {
-		t.Errorf("one more: status %d", status)
+	if got := knock(t, c.Addr+"/ws", ""); !strings.HasPrefix(got, "503 ") {
+		t.Errorf("one more: %s", got)
 	}
 	c.WaitMetric("cabrank_connections", own)
-	harness.CallIo(t.Context(), harness.Dial(t, c.Addr), "call", time.Millisecond).WantOK(t)
+	if got := harness.CallIo(t.Context(), harness.Dial(t, c.Addr), "call", time.Millisecond); got.Err != nil {
+		t.Errorf("a call beside them: %v", got.Err)
+	}
 	open[0].ws.Close()
 	c.WaitMetric("cabrank_sockets", own-1)
 	dial(t, c.Addr)
@@ -205,40 +205,17 @@ func TestSocketsBesideCalls(t *testing.T) {
 	c.WaitMetric("cabrank_sockets", own-1)
 	configure("https://shop.example")
 	c.Signal(syscall.SIGHUP)
-	testkit.Eventually(t, harness.Patience, "the origin to be refused", func() bool {
-		p, status := knock(t, c.Addr)
-		if p != nil {
-			p.ws.Close()
-		}
-		return status == http.StatusForbidden
-	})
+	testkit.Eventually(t, harness.Patience, "the origin to be refused", func() bool { return strings.HasPrefix(knock(t, c.Addr+"/ws", ""), "403 ") })
 	c.Stop()
 }
 
 // A handshake that does not come to its end ends in 5 s, and a path
 // without sockets says what is missing.
 func TestHalfHandshakes(t *testing.T) {
-	c := harness.StartCabrank(t, slices.Concat([]string{"--socket-path", "/ws", "--workers", "1", "--transport", "unix", "--"}, harness.FaultWorker(t))...)
-	for _, half := range []string{"", "GET /ws HTTP/1.1\r\n", "GET /ws HTTP/1.1\r\nHost: a\r\nUpgrade: websocket\r\n"} {
-		conn, err := net.Dial("tcp", c.Addr)
-		testkit.Must(t, err)
-		if _, err := io.WriteString(conn, half); err != nil {
-			t.Fatal(err)
-		}
-		testkit.Must(t, conn.SetReadDeadline(time.Now().Add(harness.Patience)))
-		if _, err := io.Copy(io.Discard, conn); errors.Is(err, os.ErrDeadlineExceeded) {
-			t.Errorf("%q has not ended", half)
-		}
-		conn.Close()
-	}
-	dialer := websocket.Dialer{Subprotocols: []string{oldjuggler.Protocol}}
-	_, response, err := dialer.Dial("ws://"+c.Addr+"/chat", nil)
-	if err == nil || response == nil {
-		t.Fatalf("a path without sockets: %v", err)
-	}
-	defer response.Body.Close()
-	if text, _ := io.ReadAll(response.Body); response.StatusCode != http.StatusNotFound || !strings.Contains(string(text), "socket.path") {
-		t.Errorf("a path without sockets: %s %s", response.Status, text)
+	c := harness.StartCabrank(t, withSockets(t)...)
+	endsHalves(t, c.Addr, "", "GET /ws HTTP/1.1\r\n", "GET /ws HTTP/1.1\r\nHost: a\r\nUpgrade: websocket\r\n")
+	if got := knock(t, c.Addr+"/chat", ""); !strings.HasPrefix(got, "404 ") || !strings.Contains(got, "socket.path") {
+		t.Errorf("a path without sockets: %s", got)
 	}
 	c.WaitMetric("cabrank_connections", 0)
 	c.Stop()
@@ -247,47 +224,45 @@ func TestHalfHandshakes(t *testing.T) {
 // A call of a socket to a worker ends like others when cabrank stops, or is upgraded: its
 // socket gets the result, and leaves. One that takes too long is cut, and counted once.
 func TestStopsWithCallsToWorkers(t *testing.T) {
-	env, flags := workDescriptors(t), []string{"--socket-path", "/ws", "--workers", "1", "--transport", "unix"}
-	t.Run("stop", func(t *testing.T) {
-		c := harness.StartCabrankEnv(t, env, slices.Concat(flags, []string{"--"}, harness.FaultWorker(t))...)
-		c.WaitReady(harness.Patience)
-		p := dial(t, c.Addr)
-		p.callMethod(1, workService+"Io", `{"millis":700}`, harness.CallBound)
-		p.want(8, "")
-		c.Ended = true
-		c.Signal(syscall.SIGTERM)
-		p.want(9, `"worker":`)
-		p.wantLeave()
-		if code := c.ExitCode(harness.Patience); code != 0 || len(c.LogLines("calls were cut")) > 0 {
-			t.Errorf("exit code %d", code)
-		}
-	})
-	t.Run("cut", func(t *testing.T) {
-		c := harness.StartCabrankEnv(t, env, slices.Concat(flags, []string{"--drain-timeout", "300ms", "--"}, harness.FaultWorker(t))...)
-		c.WaitReady(harness.Patience)
-		p := dial(t, c.Addr)
-		p.callMethod(1, workService+"Io", `{"millis":20000}`, harness.CallBound)
-		p.want(8, "")
-		c.Ended = true
-		c.Signal(syscall.SIGTERM)
-		if message, err := p.read(); err == nil { // the worker's end, or the socket's, comes first
-			t.Logf("got %s", message)
-			p.wantLeave()
-		} else if !websocket.IsCloseError(err, websocket.CloseGoingAway) {
-			t.Errorf("got %v", err)
-		}
-		c.ExitCode(harness.Patience)
-		if cut := c.LogLines("calls were cut"); len(cut) != 1 || cut[0].Text("calls") != "1" {
-			t.Errorf("told %v", cut)
-		}
-	})
+	for name, tc := range map[string]struct {
+		redis            bool
+		uri, args, drain string
+		results          int64
+	}{
+		"stop":            {false, workService + "Io", `{"millis":700}`, "20s", 1},
+		"cut":             {false, workService + "Io", `{"millis":20000}`, "300ms", 0},
+		"cut, over Redis": {true, "test.delay", `"2500"`, "300ms", 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			env, args := workDescriptors(t), withSockets(t, "--drain-timeout", tc.drain)
+			if tc.redis {
+				env, args = withRedis(t, "--drain-timeout", tc.drain)
+			}
+			c := harness.StartCabrankEnv(t, env, args...)
+			c.WaitReady(harness.Patience)
+			p := dial(t, c.Addr)
+			p.callMethod(1, tc.uri, tc.args, harness.CallBound).want(8, "")
+			c.Ended = true
+			c.Signal(syscall.SIGTERM)
+			var results atomic.Int64 // what is cut may be told as an error of the worker
+			if err := p.untilEnd(map[string]*atomic.Int64{`"worker":`: &results}); !websocket.IsCloseError(err, websocket.CloseGoingAway) || results.Load() != tc.results {
+				t.Errorf("%d results, %v", results.Load(), err)
+			}
+			if code := c.ExitCode(harness.Patience); code != 0 && name != "cut" {
+				t.Errorf("exit code %d", code)
+			}
+			lines := c.LogLines("calls were cut")
+			if tc.results+int64(len(lines)) != 1 || tc.results == 0 && lines[0].Text("calls") != "1" {
+				t.Errorf("told %v", lines)
+			}
+		})
+	}
 	t.Run("upgrade", func(t *testing.T) {
-		m := harness.StartManaged(t, env, nil, slices.Concat(flags, []string{"--"}, harness.FaultWorker(t))...)
+		m := harness.StartManaged(t, workDescriptors(t), nil, withSockets(t)...)
 		m.WaitReady(harness.Patience)
 		p := dial(t, m.Addr)
 		m.UpgradeBy(func() {
-			p.callMethod(1, workService+"Io", `{"millis":2500}`, harness.CallBound)
-			p.want(8, "")
+			p.callMethod(1, workService+"Io", `{"millis":2500}`, harness.CallBound).want(8, "")
 			m.SignalTo(m.Main, syscall.SIGUSR2)
 			p.want(9, `"worker":`)
 			p.wantLeave()

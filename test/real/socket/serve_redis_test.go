@@ -3,22 +3,19 @@
 package socket_test
 
 import (
-	"net"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/cabrank/cabrank/internal/testkit"
 	"github.com/cabrank/cabrank/internal/testkit/redisd"
 	"github.com/cabrank/cabrank/test/oldjuggler"
-	"github.com/cabrank/cabrank/test/real/harness"
 )
 
 // The binary over Redis, one and a Cluster, with an old callee and an old client.
 func TestServeOverRedis(t *testing.T) {
 	one, many := redisd.Start(t), redisd.StartCluster(t, 3, 0)
 	for address, dial := range map[string]dialer{"unix://" + one.Socket: one, many.URL(): many} {
-		t.Cleanup(runOldCallee(t, dial, map[string]oldjuggler.Function{"test.reverse": oldjuggler.TestFunctions()["test.reverse"]}))
+		t.Cleanup(runOldCallee(t, dial, 4, map[string]oldjuggler.Function{"test.reverse": oldjuggler.TestFunctions()["test.reverse"]}))
 		_, url := startServe(t, "--redis", address)
 		client := dialOld(t, url)
 		if _, err := client.Call("test.reverse", "abc", 10*time.Second); err != nil {
@@ -32,20 +29,14 @@ func TestServeOverRedis(t *testing.T) {
 
 // Without a Redis at its address it does not start, says where, and no password.
 func TestServeWithoutRedis(t *testing.T) {
-	nobody, err := net.Listen("tcp", "127.0.0.1:0")
-	testkit.Must(t, err)
-	nobody.Close()
+	nobody := testkit.FreeAddress(t)
 	for address, want := range map[string]string{
-		nobody.Addr().String():                               nobody.Addr().String(),
-		"redis://me:secret@" + nobody.Addr().String() + "/1": nobody.Addr().String(),
-		"mysql://me:secret@localhost":                        "redis: want an address",
-		"me:secret@localhost:6379":                           "redis: want an address",
-		"redis:/me:secret@localhost:6379":                    "redis: want an address",
+		nobody:                               nobody,
+		"redis://me:secret@" + nobody + "/1": nobody,
+		"mysql://me:secret@localhost":        "redis: want an address",
+		"me:secret@localhost:6379":           "redis: want an address",
+		"redis:/me:secret@localhost:6379":    "redis: want an address",
 	} {
-		p := harness.StartProcess(t, []string{"CABRANK_REDIS=" + address}, harness.CabrankBinary(t), "socket", "serve", "--listen", "127.0.0.1:0", "--log-format", "text")
-		code := p.ExitCode(harness.Patience)
-		if code != 1 || !strings.Contains(p.Log(), want) || strings.Contains(p.Log(), "secret") || strings.Count(p.Log(), "\n") != 1 {
-			t.Errorf("%s: exit code %d:\n%s", address, code, p.Log())
-		}
+		ends(t, []string{"CABRANK_REDIS=" + address}, 1, want, "serve", "--listen", "127.0.0.1:0", "--log-format", "text")
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -27,7 +28,7 @@ import (
 func startServe(t testing.TB, flags ...string) (c harness.Cabrank, url string) {
 	t.Helper()
 	args := append([]string{"socket", "serve", "--listen", "127.0.0.1:0", "--metrics", "127.0.0.1:0"}, flags...)
-	c = harness.Cabrank{Process: harness.StartCLI(t, args...)}
+	c = harness.Cabrank{Process: harness.StartProcess(t, nil, harness.CabrankBinary(t), args...)}
 	url = "ws://" + c.Listening("listening") + "/ws"
 	c.MetricsAddr = c.Listening("metrics listening")
 	return c, url
@@ -66,34 +67,25 @@ func TestServeExchanges(t *testing.T) {
 func TestServeStops(t *testing.T) {
 	for name, tc := range map[string]struct {
 		delay, timeout string
-		results, code  int
+		results        int64
+		code           int
 	}{
 		"in time":  {"700", "20s", 1, 0},
 		"too late": {"60000", "300ms", 0, 3},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c, url := startServe(t, "--test-functions", "--drain-timeout", tc.timeout)
-			dialer := websocket.Dialer{Subprotocols: []string{oldjuggler.Protocol}}
-			ws, response, err := dialer.Dial(url, nil)
-			testkit.Must(t, err)
-			response.Body.Close()
-			defer ws.Close()
-			call := fmt.Sprintf(`{"meta":{"type":1},"payload":{"uri":"test.delay","args":%q}}`, tc.delay)
-			testkit.Must(t, ws.WriteMessage(websocket.TextMessage, []byte(call)))
-			if _, _, err := ws.ReadMessage(); err != nil {
-				t.Fatal(err)
-			}
+			ws := open(t, url, oldjuggler.Protocol)
+			request(t, ws, call("test.delay", tc.delay))
 			c.Signal(syscall.SIGTERM)
-			results := 0
-			for err == nil {
-				if _, _, err = ws.ReadMessage(); err == nil {
-					results++
-				}
+			var results atomic.Int64
+			err := (&peer{t, ws}).untilEnd(map[string]*atomic.Int64{"": &results})
+			if !websocket.IsCloseError(err, websocket.CloseGoingAway) || results.Load() != tc.results {
+				t.Errorf("%d results, then %v", results.Load(), err)
 			}
-			if !websocket.IsCloseError(err, websocket.CloseGoingAway) || results != tc.results {
-				t.Errorf("%d results, then %v", results, err)
+			if code := c.ExitCode(harness.Patience); code != tc.code {
+				t.Errorf("exit code %d, want %d:\n%s", code, tc.code, c.Log())
 			}
-			c.WantExit(harness.Patience, tc.code)
 		})
 	}
 }
@@ -110,7 +102,7 @@ func TestServeMistakes(t *testing.T) {
 		"--max-sockets -1":     `flag --max-sockets: max-sockets: "-1" is out of range; allowed: 1 to 10000000`,
 		"--lisen localhost":    "unknown flag: --lisen",
 	} {
-		harness.StartCLI(t, append([]string{"socket", "serve"}, strings.Fields(flags)...)...).WantRefusal(2, want)
+		ends(t, nil, 2, want, append([]string{"serve"}, strings.Fields(flags)...)...)
 	}
 }
 
@@ -133,12 +125,16 @@ func TestServePaths(t *testing.T) {
 // A request that does not come to its end, in its head or in its body, ends in 10 s.
 func TestServeHalfRequests(t *testing.T) {
 	_, url := startServe(t)
-	address := strings.TrimSuffix(strings.TrimPrefix(url, "ws://"), "/ws")
-	var halves []net.Conn
-	for _, half := range []string{
+	endsHalves(t, strings.TrimSuffix(strings.TrimPrefix(url, "ws://"), "/ws"),
 		"", "GET /ws HTTP/1.1\r\n", "GET /ws HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n",
-		"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n", "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n",
-	} {
+		"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n", "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n")
+}
+
+// endsHalves begins requests, which the server has to end.
+func endsHalves(t testing.TB, address string, requests ...string) {
+	t.Helper()
+	var halves []net.Conn
+	for _, half := range requests {
 		conn, err := net.Dial("tcp", address)
 		testkit.Must(t, err)
 		t.Cleanup(func() { conn.Close() })
@@ -151,32 +147,9 @@ func TestServeHalfRequests(t *testing.T) {
 	for i, conn := range halves {
 		conn.SetReadDeadline(deadline)
 		if _, err := io.Copy(io.Discard, conn); errors.Is(err, os.ErrDeadlineExceeded) {
-			t.Errorf("request %d has not ended", i)
+			t.Errorf("%q has not ended", requests[i])
 		}
 	}
-}
-
-// crowd is sockets that have subscribed, each to one of so many channels: c0, c1 and so on.
-func crowd(t testing.TB, url string, n, channels int) (sockets []*websocket.Conn) {
-	t.Helper()
-	dialer := websocket.Dialer{Subprotocols: []string{oldjuggler.Protocol}, ReadBufferSize: 512, WriteBufferSize: 512}
-	t.Cleanup(func() {
-		for _, ws := range sockets {
-			ws.Close()
-		}
-	})
-	for i := range n {
-		ws, response, err := dialer.Dial(url, nil)
-		testkit.Must(t, err)
-		response.Body.Close()
-		sockets = append(sockets, ws)
-		sub := fmt.Sprintf(`{"meta":{"type":3},"payload":{"channel":"c%d"}}`, i%channels)
-		testkit.Must(t, ws.WriteMessage(websocket.TextMessage, []byte(sub)))
-		if _, _, err := ws.ReadMessage(); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return sockets
 }
 
 // slowReaders has so many sockets read nothing of so many events of 2 KB, in one channel
@@ -184,7 +157,7 @@ func crowd(t testing.TB, url string, n, channels int) (sockets []*websocket.Conn
 func slowReaders(t *testing.T, readers, events, channels, budget, most int) {
 	t.Helper()
 	c, url := startServe(t, "--buffer-total", fmt.Sprint(budget), "--max-handshakes", "100000", "--write-timeout", "10m")
-	crowd(t, url, readers, channels)
+	join(t, openMany(t, url, oldjuggler.Protocol, readers), channels)
 	before := harness.RSSKiB(t, c.PID)
 	publisher := dialOld(t, url)
 	text, highest := strings.Repeat("x", 2000), 0

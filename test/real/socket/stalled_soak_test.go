@@ -5,7 +5,6 @@ package socket_test
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -23,14 +22,11 @@ func TestStalledRedisSoak(t *testing.T) {
 	testkit.CheckLeaks(t)
 	server := redisd.Start(t)
 	var ran atomic.Int64
-	served := callee.New(callee.Options{Redis: "unix://" + server.Socket, Log: slog.New(slog.DiscardHandler)})
-	callee.Handle(served, "count", func(_ context.Context, late int64) (int64, error) { return ran.Add(late), nil })
-	testkit.Must(t, served.Start())
-	defer func() { _ = served.Shutdown(context.Background()) }()
+	runCallee(t, callee.Options{Redis: "unix://" + server.Socket}, func(c *callee.Callee) {
+		callee.Handle(c, "count", func(_ context.Context, late int64) (int64, error) { return ran.Add(late), nil })
+	})
 	_, url := startServe(t, "--redis", "unix://"+server.Socket)
-	c, err := client.Dial(t.Context(), url, client.Options{Protocols: []string{client.Juggler1}})
-	testkit.Must(t, err)
-	defer c.Close()
+	c := dialClient(t, url, client.Options{Protocols: []string{client.Juggler1}})
 	call := func(timeout time.Duration, late int64) error {
 		ctx, cancel := context.WithTimeout(t.Context(), timeout)
 		defer cancel()
