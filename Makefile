@@ -149,7 +149,7 @@ kubernetes-check: ## Have a kube-apiserver take the manifests and the chart, as 
 
 .PHONY: bench
 bench: ## Run the Go benchmarks; BENCH=REGEXP chooses.
-	@go test -run '^$$' -bench '$(BENCH)' -benchmem $(call packages,^func Benchmark)
+	@go test -run '^$$' -bench '$(BENCH)' -benchmem $(filter-out ./test/real/%,$(call packages,^func Benchmark))
 	@cd lab && go test -run '^$$' -bench '$(BENCH)' -benchmem $(call packages,^func Benchmark,lab)
 
 .PHONY: lab-deps
@@ -178,9 +178,9 @@ bench-queue: build lab ## Measure the queue on workers of one slot beside HAProx
 	@$(call beside,queue)
 
 .PHONY: bench-socket
-bench-socket: build ## Measure what sockets cost beside the old server: calls, events, memory; 2 minutes.
+bench-socket: build ## Measure what sockets cost beside the old server: calls, events, memory, BENCH=Calls/old chooses; 3 rounds, 7 minutes.
 	@scripts/install-deps.sh workers
-	@go run ./test/oldjuggler/bench $(BENCH_FLAGS)
+	@for round in 1 2 3; do go test -tags real -run '^$$' -bench '$(BENCH)' -benchtime 1x $(BENCH_FLAGS) ./test/real/socket; done
 
 .PHONY: ablation
 ablation: build lab ## Take one mechanism after the other out of the tree before the spine was rebuilt, and write down what is worse; two hours.

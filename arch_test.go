@@ -378,10 +378,6 @@ var layers = map[string]layer{
 		outside:    []string{"github.com/gomodule/redigo", "github.com/gorilla/websocket"},
 		documented: true, onlyTests: true,
 	},
-	"test/oldjuggler/bench": {
-		inside:  []string{"test/oldjuggler", "internal/testkit/redisd"},
-		outside: []string{"github.com/gomodule/redigo", "github.com/gorilla/websocket"}, onlyTests: true,
-	},
 	"examples/...": {inside: []string{"examples/..."}, outside: anything},
 }
 

@@ -41,26 +41,16 @@ type Server struct {
 // test-real` installs it.
 func Start(t testing.TB) *Server {
 	t.Helper()
-	s, err := Launch()
+	folder, err := os.MkdirTemp("", "redisd") // short: the path of a socket has 100 bytes
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(s.Stop)
-	return s
-}
-
-// Launch is Start for a program that is no test.
-func Launch() (*Server, error) {
-	folder, err := os.MkdirTemp("", "redisd") // short: the path of a socket has 100 bytes
-	if err != nil {
-		return nil, err
-	}
 	s := &Server{Socket: filepath.Join(folder, "s"), settings: []string{"--port", "0"}, folder: folder}
+	t.Cleanup(s.Stop)
 	if err := s.Restart(); err != nil {
-		s.Stop()
-		return nil, err
+		t.Fatal(err)
 	}
-	return s, nil
+	return s
 }
 
 // Restart starts it again, empty, on the same socket, after Kill.

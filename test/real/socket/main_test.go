@@ -25,7 +25,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	harness.Main(m, harness.Role{Name: reflectingRole, Run: runReflecting})
+	harness.Main(m, append(costRoles(), harness.Role{Name: reflectingRole, Run: runReflecting})...)
 }
 
 // dialer is a Redis, or a Cluster.
