@@ -178,10 +178,10 @@ func TestThreatModelNamesItsTests(t *testing.T) {
 	}
 }
 
-// hasCase tells whether a wire script of the relay has a case, by the name of its test.
-func hasCase(t *testing.T, script, name string) bool {
+// hasCase tells whether a script of TestWire or TestRank has a case, by the name of its test.
+func hasCase(t *testing.T, test, script, name string) bool {
 	t.Helper()
-	text := read(t, "internal/relay/testdata/wire/"+script+".txtar")
+	text := read(t, map[string]string{"TestWire": "internal/relay/testdata/wire/", "TestRank": "internal/rank/testdata/"}[test]+script+".txtar")
 	return strings.Contains(strings.ReplaceAll(text, " ", "_"), "\n--_"+name+"_--\n")
 }
 
@@ -199,9 +199,9 @@ func namesTests(t *testing.T, document string) int {
 			}
 		}
 	}
-	// Of scripts of the relay the case is named, too.
-	for _, m := range regexp.MustCompile("\\bTestWire/([a-z_]+)/([^`/]+)").FindAllStringSubmatch(read(t, document), -1) {
-		if !hasCase(t, m[1], m[2]) {
+	// Of scripts the case is named, too.
+	for _, m := range regexp.MustCompile("\\b(TestWire|TestRank)/([a-z_]+)/([^`/]+)").FindAllStringSubmatch(read(t, document), -1) {
+		if !hasCase(t, m[1], m[2], m[3]) {
 			t.Errorf("%s names %s, which does not exist", document, m[0])
 		}
 	}

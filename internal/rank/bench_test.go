@@ -198,6 +198,24 @@ func TestNothingIsAllocated(t *testing.T) {
 	})
 }
 
+// Slots that adapt cost a call no allocation.
+func TestAdaptingAllocatesNothing(t *testing.T) {
+	r := New(Options{})
+	e := r.Add("worker-1", EndpointOptions{Slots: 1, Least: 1, Most: 20})
+	r.SetReady(e, true, 0, nil)
+	c := newCaller(0)
+	c.Request.Method = r.Method("m")
+	notices := make([]Notice, 0, 4)
+	now := time.Duration(0)
+	expectNoAllocs(t, "with slots that adapt", func() {
+		lease, _, _ := r.Acquire(&c.Ticket, c, now)
+		now += ms
+		notices = r.Release(lease, OK, now, notices[:0])
+		now += 10 * ms
+		r.Tick(now, notices[:0])
+	})
+}
+
 func expectNoAllocs(t *testing.T, what string, do func()) {
 	t.Helper()
 	if n := testing.AllocsPerRun(1000, do); n != 0 {

@@ -30,68 +30,6 @@ func TestEstimates(t *testing.T) {
 	}
 }
 
-// R16: what was learned fades, so that a method whose calls are all refused is
-// learned anew.
-func TestEstimatesFade(t *testing.T) {
-	m := New(Options{}).Method("/a.B/C")
-	for range 1000 {
-		m.observe(time.Minute, 0)
-	}
-	if !m.known() {
-		t.Fatal("a thousand runs are not enough")
-	}
-	m.fade(2 * time.Hour)
-	if m.known() {
-		t.Errorf("%d runs are known two hours later", m.Estimate().Samples)
-	}
-	for range 100 {
-		m.observe(ms, 2*time.Hour)
-	}
-	if e := m.Estimate(); e.Median > 2*ms {
-		t.Errorf("median is %v after the calls have become quick", e.Median)
-	}
-}
-
-// When all is forgotten nothing is known, and not what was known last.
-func TestForgottenIsUnknown(t *testing.T) {
-	m := New(Options{}).Method("/a.B/C")
-	m.observe(time.Hour, 0)
-	m.fade(3 * time.Hour)
-	if got := m.Estimate(); got != (Estimate{}) {
-		t.Errorf("three hours later one run is remembered as %+v", got)
-	}
-}
-
-// R8: what takes an hour is not forgotten a minute after it has ended.
-func TestLongRunsAreRemembered(t *testing.T) {
-	m := New(Options{}).Method("/chat.Chat/Stream")
-	for range enough {
-		m.observe(time.Hour, 0)
-	}
-	if m.fade(20 * time.Minute); !m.long() {
-		t.Error("forgotten after 20 minutes")
-	}
-	if m.fade(10 * time.Hour); m.long() {
-		t.Error("known for ever")
-	}
-}
-
-// A rare long run is not forgotten before the common ones.
-func TestRareRunsFadeLikeOthers(t *testing.T) {
-	m := New(Options{}).Method("/a.B/C")
-	for i := range 100 {
-		run := 10 * ms
-		if i%10 == 0 {
-			run = time.Second
-		}
-		m.observe(run, 0)
-	}
-	m.fade(30 * time.Second)
-	if e := m.Estimate(); e.P95 < 900*ms || e.Samples == 0 {
-		t.Errorf("p95 is %v of %d samples", e.P95, e.Samples)
-	}
-}
-
 // The buckets cover all times without a gap, and their order is that of time.
 func TestBuckets(t *testing.T) {
 	last := -1

@@ -2,7 +2,6 @@ package rank
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -103,52 +102,6 @@ func expectPanic(t *testing.T, what string, do func()) {
 	do()
 }
 
-// The queue holds QueueLength calls and refuses the next one; 0 is legal.
-func TestQueueIsBounded(t *testing.T) {
-	for _, length := range []int{0, 1, 3} {
-		r, _ := newRank(t, length, 1)
-		newCaller(0).acquire(t, r, 0, Granted)
-		for range length {
-			newCaller(0).acquire(t, r, 0, Queued)
-		}
-		c := newCaller(0)
-		if _, reply, reason := r.Acquire(&c.Ticket, c, 0); reply != Refused || reason != QueueFull {
-			t.Errorf("queue of %d: %v, %v, want refused, queue_full", length, reply, reason)
-		}
-		if r.Waiting() != length {
-			t.Errorf("queue of %d holds %d", length, r.Waiting())
-		}
-	}
-}
-
-// A call whose deadline has passed is refused when it asks, and when its turn
-// comes; the slot goes to the next one in the same step.
-func TestDeadlineHasPassed(t *testing.T) {
-	r, _ := newRank(t, 10, 1)
-	running, late, next := newCaller(0), newCaller(0), newCaller(0)
-	running.acquire(t, r, 0, Granted)
-	late.Request.Deadline = 5 * ms
-	late.acquire(t, r, 0, Queued)
-	next.Request.Deadline = 5*ms + 1
-	next.acquire(t, r, 0, Queued)
-	if n := running.release(r, OK, 5*ms); n != 2 {
-		t.Fatalf("%d notices, want a refusal and a lease", n)
-	}
-	if !slices.Equal(late.refused, []Reason{DeadlineExceeded}) || late.granted != 0 {
-		t.Errorf("late call: refused %v, granted %d times", late.refused, late.granted)
-	}
-	if next.granted != 1 || r.Waiting() != 0 {
-		t.Errorf("next call granted %d times, %d wait", next.granted, r.Waiting())
-	}
-	next.release(r, OK, 5*ms)
-	if _, reply, reason := r.Acquire(&late.Ticket, late, 5*ms); reply != Refused || reason != DeadlineExceeded {
-		t.Errorf("late call on a free slot: %v, %v", reply, reason)
-	}
-	if _, reply := r.Rejoin(&late.Ticket, late, 5*ms); reply != Refused {
-		t.Errorf("late call put back: %v", reply)
-	}
-}
-
 // Instants of different callers may be slightly out of order.
 func TestInstantsOutOfOrder(t *testing.T) {
 	r, _ := newRank(t, 10, 1)
@@ -177,8 +130,13 @@ func TestMisuseIsAnInternalError(t *testing.T) {
 	a.acquire(t, r, 0, Granted)
 	expectPanic(t, "Release of the ticket's earlier lease", func() { r.Release(first, OK, 0, nil) })
 	expectPanic(t, "Release of no lease", func() { r.Release(Lease{}, OK, 0, nil) })
-	expectPanic(t, "Add without slots", func() { r.Add("worker-2", EndpointOptions{}) })
+	for _, o := range []EndpointOptions{{}, {Slots: 1, Most: 5}, {Slots: 1, Least: 2, Most: 5}, {Slots: 6, Least: 2, Most: 5}} {
+		expectPanic(t, "Add without slots, or beyond their bounds", func() { r.Add("worker-2", o) })
+	}
 	a.release(r, OK, 0) // a panic leaves the rank usable
+	account := r.Open("a", Terms{})
+	r.Close(account)
+	expectPanic(t, "Close once too often", func() { r.Close(account) })
 }
 
 // Every value has a name of its own, the unknown ones too.

@@ -16,48 +16,6 @@ func knownMethod(r *Rank, takes time.Duration) *Method {
 	return m
 }
 
-// Calls that were expected to take long and do not have nobody pay but, for a
-// while, their own caller.
-func TestCallsThatEndEarlyPutNobodyInDebt(t *testing.T) {
-	r, _ := newRank(t, 10, 50)
-	long := knownMethod(r, 9*time.Second)
-	a, b := r.Open("a", Terms{}), r.Open("b", Terms{})
-	calls := make([]*caller, 50)
-	for i := range calls {
-		calls[i] = with(a, long, 0)
-		calls[i].acquire(t, r, 0, Granted)
-	}
-	waiting := backlog(t, r, b, nil, 3, ms)
-	for _, c := range calls {
-		c.release(r, OK, 2*ms)
-	}
-	if r.owes(b) || r.owes(a) || waiting[2].granted != 1 {
-		t.Errorf("owes: %v, who waited; %v, who had 100 ms of 50 slots", r.owes(b), r.owes(a))
-	}
-}
-
-// The like of them are no way to be rid of what was used before.
-func TestCallsThatEndEarlyPayForNothingElse(t *testing.T) {
-	r, _ := newRank(t, 10, 10)
-	long := knownMethod(r, 9*time.Second)
-	a := r.Open("a", Terms{})
-	r.Open("b", Terms{})
-	c := with(a, nil, 0)
-	c.acquire(t, r, 0, Granted)
-	c.release(r, Failed, 10*time.Second)
-	calls := make([]*caller, 5)
-	for i := range calls {
-		calls[i] = with(a, long, 0)
-		calls[i].acquire(t, r, 10*time.Second, Granted)
-	}
-	for _, c := range calls {
-		c.release(r, Failed, 14*time.Second)
-	}
-	if left := time.Duration(a.use); left < 4*time.Second { // of the first call alone
-		t.Errorf("of 30 s of slot time, most of it used just now, %v are left", left)
-	}
-}
-
 // What is shared by weights does not depend on their scale, and not on how long
 // the program runs.
 func TestWeightsAreProportions(t *testing.T) {
@@ -92,31 +50,6 @@ func TestWeightsAreProportions(t *testing.T) {
 	}
 	if !slices.Equal(served(1, 3*365*24*time.Hour), want) {
 		t.Error("three years later they share otherwise")
-	}
-}
-
-// A caller with the smallest weight who has all slots to himself for months does
-// not wear out the clock.
-func TestNobodyWearsOutTheClock(t *testing.T) {
-	r, _ := newRank(t, 10, 1000)
-	small, other := r.Open("small", Terms{Weight: 0.01}), r.Open("other", Terms{})
-	now := time.Duration(0)
-	for range 1000 {
-		calls := make([]*caller, 1000)
-		for i := range calls {
-			calls[i] = with(small, nil, now)
-			calls[i].acquire(t, r, now, Granted)
-		}
-		waiting := with(other, nil, now)
-		waiting.acquire(t, r, now, Queued)
-		r.Leave(&waiting.Ticket)
-		now += 24 * time.Hour
-		for _, c := range calls {
-			c.release(r, Failed, now)
-		}
-		if r.owes(other) || r.owes(small) {
-			t.Fatalf("after %v: the small one owes: %v, the other one: %v", now, r.owes(small), r.owes(other))
-		}
 	}
 }
 
