@@ -38,16 +38,12 @@ const (
 	Vacant
 )
 
-var stateNames = [...]string{
-	Starting: "starting", Ready: "ready", Suspect: "suspect", NotServing: "not serving", Stopped: "stopped",
-	Draining: "draining", Stopping: "stopping", BackOff: "back-off", CrashLoop: "crash loop",
-	Vacant: "vacant",
+func (s State) String() string {
+	return nameIn(s, "starting", "ready", "suspect", "not serving", "stopped", "draining", "stopping", "back-off", "crash loop", "vacant")
 }
 
-func (s State) String() string { return nameIn(stateNames[:], s) }
-
 // States returns every State, in order, for tables with one row per state.
-func States() []State { return every[State](len(stateNames)) }
+func States() []State { return upTo(Vacant) }
 
 // Cause is why a worker is restarted. Its String is the value of the cause
 // label of cabrank_worker_restarts_total, which has no other values.
@@ -80,16 +76,12 @@ const (
 	CauseOOM
 )
 
-var causeNames = [...]string{
-	CauseExit: "exit", CauseSignal: "signal", CauseBootTimeout: "boot timeout",
-	CauseAddressTaken: "address taken", CauseExecFailed: "exec failed", CauseHung: "hung",
-	CauseHookFailed: "hook failed", CauseRunTime: "run time", CauseOOM: "oom",
+func (c Cause) String() string {
+	return nameIn(c, "exit", "signal", "boot timeout", "address taken", "exec failed", "hung", "hook failed", "run time", "oom")
 }
 
-func (c Cause) String() string { return nameIn(causeNames[:], c) }
-
 // Causes returns every Cause, in order.
-func Causes() []Cause { return every[Cause](len(causeNames)) }
+func Causes() []Cause { return upTo(CauseOOM) }
 
 // Reason is why a worker was ended on purpose. Its String is the value of the
 // reason label of cabrank_worker_retired_total.
@@ -115,27 +107,24 @@ const (
 	ReasonCgroupMemory
 )
 
-var reasonNames = [...]string{
-	ReasonRoll: "roll", ReasonScale: "scale", ReasonDrain: "drain", ReasonFailed: "not ready",
-	ReasonCalls: "calls", ReasonAge: "age", ReasonMemory: "memory", ReasonCgroupMemory: "cgroup memory",
+func (r Reason) String() string {
+	return nameIn(r, "roll", "scale", "drain", "not ready", "calls", "age", "memory", "cgroup memory")
 }
 
-func (r Reason) String() string { return nameIn(reasonNames[:], r) }
-
 // Reasons returns every Reason, in order.
-func Reasons() []Reason { return every[Reason](len(reasonNames)) }
+func Reasons() []Reason { return upTo(ReasonCgroupMemory) }
 
-// nameIn returns the name of a value in a table.
-func nameIn[T ~uint8](names []string, v T) string {
+// nameIn returns the name of a value among those of all.
+func nameIn[T ~uint8](v T, names ...string) string {
 	if int(v) < len(names) {
 		return names[v]
 	}
 	return "unknown"
 }
 
-// every returns the values from 0 up to n.
-func every[T ~uint8](n int) (all []T) {
-	for v := range T(n) {
+// upTo returns the values from 0 to the last.
+func upTo[T ~uint8](last T) (all []T) {
+	for v := range last + 1 {
 		all = append(all, v)
 	}
 	return all
