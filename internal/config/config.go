@@ -51,7 +51,7 @@ type Config struct {
 	HangTimeout  time.Duration  `key:"hang_timeout" default:"30s" range:"1s..24h" zero:"never" change:"reload" help:"silence of a worker that has calls and uses no CPU, after which it is replaced"` // R6
 	MaxRunTime   time.Duration  `key:"max_run_time" default:"0s" range:"1s..720h" zero:"for ever" change:"reload" help:"how long a worker may burn CPU for one call before it is replaced"`
 
-	Balance      Balance            `key:"balance" kind:"balance" flag:"balance" arg:"POLICY" default:"late_binding" change:"upgrade" help:"how a call gets its endpoint: the best that is free, or with ring_hash the same one for the same NAME while it is free"`
+	Balance      string             `key:"balance" kind:"balance" flag:"balance" arg:"POLICY" default:"late_binding" change:"upgrade" help:"how a call gets its endpoint: the best that is free, or with ring_hash the same one for the same NAME while it is free"`
 	Queue        Queue              `key:"queue"`
 	StreamSlots  int                `key:"stream_slots" default:"auto" range:"1..100000000" word:"auto=0" change:"reload" help:"slots of all endpoints together that long streams may hold; auto is all but one, at least half"`              // R8
 	OnCancel     rank.OnCancel      `key:"on_cancel" kind:"cancel" default:"auto" change:"reload" help:"slot of a cancelled call: hold until the worker must be done, free at once, finish the call; auto holds, or frees where slots adapt"` // R5; see CancelledSlots

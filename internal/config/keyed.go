@@ -9,81 +9,66 @@ import (
 	"github.com/cabrank/cabrank/internal/callers"
 )
 
-// Keyed is one of some words, of which one takes a name: "peer", "metadata:x-tenant".
-type Keyed[T fmt.Stringer] struct {
-	By   T
-	Name string // of the word that takes one
+// ring is the policy that takes a name.
+const ring = "ring_hash"
+
+// balance is the kind of Balance.
+func balance() text {
+	clean := func(text string) (policy string, err error) {
+		policy, key, named := strings.Cut(strings.ToLower(text), ":")
+		if policy != ring {
+			if slices.Contains([]string{"random", "round_robin", "least_request", "p2c", "peak_ewma"}, policy) {
+				return "", fmt.Errorf("%q is gone: it let calls wait for one worker while others were idle; leave balance out", text)
+			}
+			err = plain{`oneof:"late_binding|` + ring + `"`}.set(&policy, text)
+			return policy, err
+		}
+		if !named {
+			return "", errors.New(ring + " needs what it hashes, as in ring_hash:x-user")
+		}
+		if key = text[len(ring)+1:]; key != authorityField {
+			err = checkHeaderName(key)
+		}
+		return ring + ":" + key, err
+	}
+	return text{clean: clean, legal: "late_binding, ring_hash:NAME of a header or metadata key in lower case, or of " + authorityField}
 }
 
-type (
-	// Balance is how a call gets its endpoint. The name is that of a header in lower case, or
-	// ":authority": what a ring hashes.
-	Balance = Keyed[policy]
-	// CallerKey says by what callers are told apart. The name is that of the metadata key.
-	CallerKey = Keyed[callers.KeySource]
-)
+// BalanceKey is the name of the header that ring_hash hashes, or ":authority"; "" is
+// late_binding.
+func (c *Config) BalanceKey() string {
+	_, key, _ := strings.Cut(c.Balance, ":")
+	return key
+}
+
+// CallerKey says by what callers are told apart. The name is that of the metadata key.
+type CallerKey struct {
+	By   callers.KeySource
+	Name string
+}
 
 // String returns it as it is written.
-func (k Keyed[T]) String() string {
-	if k.Name != "" {
-		return k.By.String() + ":" + k.Name
-	}
-	return k.By.String()
+func (k CallerKey) String() string {
+	return strings.TrimSuffix(k.By.String()+":"+k.Name, ":")
 }
 
-// keyed is the kind of *Keyed[T] fields: words, and one that takes a name. lacks is said of
-// that one alone, and what is no word may be meant as a name if hinted.
-func keyed[T fmt.Stringer](plain value[T], takes T, lacks, legal string, check func(name string) error, hinted bool) value[Keyed[T]] {
-	return value[Keyed[T]]{
-		read: func(into *Keyed[T], text string) error {
-			by, name, named := strings.Cut(text, ":")
-			*into = Keyed[T]{Name: name}
-			if strings.EqualFold(by, takes.String()) {
-				if into.By = takes; !named {
-					return errors.New(lacks)
-				}
-				return check(name)
-			}
-			err := plain.read(&into.By, text)
-			if err != nil && hinted && !strings.HasSuffix(err.Error(), "?") && check(text) == nil {
-				return fmt.Errorf("%w; did you mean %s:%s?", err, takes, text)
-			}
-			return err
-		},
-		write: Keyed[T].String,
-		legal: legal,
-	}
-}
-
-// policy says how a call gets its endpoint.
-type policy uint8
-
-const (
-	lateBinding policy = iota // the best that has a free slot
-	ringHash                  // the same one for the same value of a field, while it has a free slot
-)
-
-func (p policy) String() string { return [...]string{"late_binding", "ring_hash"}[p] }
-
-func balance() value[Balance] {
-	legal := "late_binding, ring_hash:NAME of a header or metadata key in lower case, or of " + authorityField
-	plain := words(lateBinding, ringHash)
-	read := plain.read
-	plain.read = func(p *policy, text string) error {
-		if slices.Contains([]string{"random", "round_robin", "least_request", "p2c", "peak_ewma"}, strings.ToLower(text)) {
-			return fmt.Errorf("%q is gone: it let calls wait for one worker while others were idle; leave balance out", text)
-		}
-		return read(p, text)
-	}
-	return keyed(plain, ringHash, "ring_hash needs what it hashes, as in ring_hash:x-user", legal, func(name string) error {
-		if name == authorityField {
-			return nil
-		}
-		return checkHeaderName(name)
-	}, false)
-}
-
+// callerKey is the kind of CallerKey. What is no word may be meant as a name.
 func callerKey() value[CallerKey] {
-	plain := words(callers.ByPeer, callers.ByAuthority, callers.ByNothing)
-	return keyed(plain, callers.ByMetadata, "metadata needs a name, as in metadata:x-tenant", plain.legal+", metadata:NAME", checkCallerName, true)
+	plain, metadata := words(callers.ByPeer, callers.ByAuthority, callers.ByNothing), callers.ByMetadata.String()
+	read := func(into *CallerKey, text string) error {
+		by, name, named := strings.Cut(text, ":")
+		if *into = (CallerKey{}); strings.EqualFold(by, metadata) {
+			*into = CallerKey{callers.ByMetadata, name}
+			if !named {
+				return errors.New(metadata + " needs a name, as in metadata:x-tenant")
+			}
+			return checkCallerName(name)
+		}
+		err := plain.read(&into.By, text)
+		if err != nil && !strings.HasSuffix(err.Error(), "?") && checkCallerName(text) == nil {
+			return fmt.Errorf("%w; did you mean %s:%s?", err, metadata, text)
+		}
+		return err
+	}
+	return value[CallerKey]{read: read, write: CallerKey.String, legal: plain.legal + ", metadata:NAME"}
 }

@@ -80,7 +80,7 @@ func TestDefaults(t *testing.T) {
 		config.BufferTotal != 64*MiB || config.Shards != 4 || len(config.Upstreams) != 0 {
 		t.Errorf("defaults are %+v", config)
 	}
-	if config.Balance != (Balance{}) || config.OnCancel != 0 || config.CancelledSlots() != rank.Hold ||
+	if config.BalanceKey() != "" || config.OnCancel != 0 || config.CancelledSlots() != rank.Hold ||
 		config.StreamSlots != 0 || config.StallTimeout != time.Minute ||
 		config.HangTimeout != 30*time.Second || config.Explain {
 		t.Errorf("defaults are %+v", config)

@@ -37,7 +37,7 @@ func (s *service) relayOptions(cfg *config.Config, log *slog.Logger) relay.Optio
 		HangTimeout:  cfg.HangTimeout,
 		MinReady:     s.fewest(cfg.Workers.MinReady),
 		SlotsMin:     cfg.Workers.Slots.Min, SlotsMax: cfg.Workers.Slots.Max,
-		Lanes: cfg.Lanes, BalanceKey: cfg.Balance.Name,
+		Lanes: cfg.Lanes, BalanceKey: cfg.BalanceKey(),
 		Methods:     cfg.Methods,
 		OnCancel:    cfg.CancelledSlots(),
 		OwnServices: map[string]relay.OwnServices{"health": relay.OwnHealth, "none": relay.OwnNone}[cfg.OwnServices],
