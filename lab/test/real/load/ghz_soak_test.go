@@ -4,7 +4,6 @@ package load_test
 
 import (
 	"encoding/json"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -14,7 +13,6 @@ import (
 	"time"
 
 	"github.com/cabrank/cabrank/internal/testkit"
-	"github.com/cabrank/cabrank/lab/internal/lab"
 	"github.com/cabrank/cabrank/test/real/harness"
 )
 
@@ -74,11 +72,7 @@ func medianByLab(t *testing.T, address string) time.Duration {
 	folder := t.TempDir()
 	load := startLoad(t, address, sayHello, "--data", `{"name":"you"}`, "--callers", "10", "--duration", "3s", "--out", folder)
 	load.WantExit(harness.Patience, 0)
-	text, err := os.ReadFile(filepath.Join(folder, lab.ResultFile))
-	testkit.Must(t, err)
-	var r lab.Result
-	testkit.Must(t, json.Unmarshal(text, &r))
-	return r.Record.Calls.Answered.At(0.5)
+	return resultIn(t, folder).Record.Calls.Answered.At(0.5)
 }
 
 // The scripts for ghz print a table for each server, and those for k6 are what k6's types
@@ -86,7 +80,8 @@ func medianByLab(t *testing.T, address string) time.Duration {
 func TestScriptsOfOtherTools(t *testing.T) {
 	root := harness.Root(t)
 	harness.Built(t, filepath.Join(root, ".tools", "ghz"), installed)
-	env := []string{"SKIP_BUILD=1", "CONNECT_PORT=" + freePort(t), "GRPC_PORT=" + freePort(t), "RESULTS=" + t.TempDir(), "TOTAL_REQUESTS=200"}
+	first := testkit.FreePorts(t, 2)
+	env := []string{"SKIP_BUILD=1", "CONNECT_PORT=" + strconv.Itoa(first), "GRPC_PORT=" + strconv.Itoa(first+1), "RESULTS=" + t.TempDir(), "TOTAL_REQUESTS=200"}
 	for script, want := range map[string]string{"unary.sh": "0.00 % errors", "streams.sh": "200 calls, 0.00 % errors"} {
 		p := harness.StartProcess(t, env, filepath.Join(root, "bench", "ghz", script), "quick")
 		if code := p.ExitCode(2 * harness.LangBound); code != 0 || strings.Count(p.Output(), want) != 2 {
@@ -97,9 +92,4 @@ func TestScriptsOfOtherTools(t *testing.T) {
 	if out, err := exec.CommandContext(t.Context(), tsc, "-p", filepath.Join(root, "bench", "k6")).CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, out)
 	}
-}
-
-func freePort(t *testing.T) string {
-	t.Helper()
-	return strconv.Itoa(testkit.FreePorts(t, 1))
 }

@@ -3,8 +3,8 @@
 package load_test
 
 import (
+	"crypto/tls"
 	"encoding/json"
-	"net"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/health"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/reflection"
@@ -30,7 +31,7 @@ func startLoad(t *testing.T, address, method string, args ...string) *harness.Pr
 
 func startDemo(t *testing.T) (address string) {
 	t.Helper()
-	demo := harness.StartCLI(t, "demo", "--listen", "127.0.0.1:0", "--metrics", "off", "--probes", "off")
+	demo := harness.StartProcess(t, nil, harness.CabrankBinary(t), "demo", "--listen", "127.0.0.1:0", "--metrics", "off", "--probes", "off")
 	c := harness.Cabrank{Process: demo}
 	return c.Listening("listening")
 }
@@ -44,16 +45,22 @@ func TestLabLoad(t *testing.T) {
 	load := startLoad(t, startDemo(t), sayHello, "--data", `{"name": "{{.RequestNumber}}"}`,
 		"--rate", "100", "--arrivals", "poisson", "--warmup", "200ms", "--duration", "2s", "--out", folder)
 	load.WantExit(harness.Patience, 0, "calls answered")
-	text, err := os.ReadFile(filepath.Join(folder, lab.ResultFile))
-	testkit.Must(t, err)
-	var r lab.Result
-	testkit.Must(t, json.Unmarshal(text, &r))
+	r := resultIn(t, folder)
 	if n := r.Record.Calls.Answered.Count(); r.Schema != lab.ResultSchema || r.Record.Due < 100 || n != r.Record.Due {
 		t.Errorf("%s: %d of %d calls answered", r.Schema, n, r.Record.Due)
 	}
 	if page, err := os.ReadFile(filepath.Join(folder, lab.ReportFile)); err != nil || !strings.Contains(string(page), sayHello) {
 		t.Errorf("the report: %v", err)
 	}
+}
+
+// resultIn reads what a load has written into a folder.
+func resultIn(t *testing.T, folder string) (r lab.Result) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(folder, lab.ResultFile))
+	testkit.Must(t, err)
+	testkit.Must(t, json.Unmarshal(text, &r))
+	return r
 }
 
 // Without reflection the files of the service describe it; streams and virtual users.
@@ -78,37 +85,38 @@ func TestLabLoadThresholds(t *testing.T) {
 	address := startDemo(t)
 	for limit, want := range map[string]int{"p99<10s": 0, "p50<1ms": 1} {
 		load := startLoad(t, address, sayHello, "--data", "{}", "--callers", "2", "--duration", "1s", "--fail", limit)
-		if code := load.ExitCode(harness.Patience); code != want || !strings.Contains(load.Output(), limit) {
-			t.Errorf("%s: exit code %d, want %d:\n%s", limit, code, want, load.Output())
-		}
+		load.WantExit(harness.Patience, want, limit)
 	}
 	load := startLoad(t, address, sayHello, "--data", "{}", "--rate", "200", "--duration", "500ms", "--timeout", "5s",
 		"--fail", "max<1ms", "--find")
 	found := regexp.MustCompile(`\n(fails even at the first rate, 200/s|the generator was the limit at 200/s): `)
-	if code := load.ExitCode(harness.Patience); code != 1 || !found.MatchString(load.Output()) {
-		t.Errorf("a search: exit code %d:\n%s", code, load.Output())
+	if load.WantExit(harness.Patience, 1); !found.MatchString(load.Output()) {
+		t.Errorf("a search:\n%s", load.Output())
 	}
 }
 
-// startGRPCOnly starts a server that describes itself and speaks gRPC alone, as no
-// cabrank does.
-func startGRPCOnly(t *testing.T) (address string) {
+const checkHealth = "grpc.health.v1.Health/Check"
+
+// serveHealth serves health and reflection by gRPC alone, as no cabrank does, over TLS if
+// there is one.
+func serveHealth(t *testing.T, over *tls.Config) (address string) {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	testkit.Must(t, err)
 	server := grpc.NewServer()
+	if over != nil {
+		server = grpc.NewServer(grpc.Creds(credentials.NewTLS(over)))
+	}
 	healthpb.RegisterHealthServer(server, health.NewServer())
 	reflection.Register(server)
-	go server.Serve(listener)
-	t.Cleanup(server.Stop)
-	return listener.Addr().String()
+	l, ended := testkit.Listen(t), make(chan error, 1)
+	go func() { ended <- server.Serve(l) }()
+	t.Cleanup(func() { server.Stop(); <-ended })
+	return l.Addr().String()
 }
 
 // A line for each fault, and nothing was called.
 func TestLabLoadRefuses(t *testing.T) {
 	address := startDemo(t)
 	plan := []string{"--rate", "10", "--duration", "1s"}
-	const check = "grpc.health.v1.Health/Check"
 	for _, test := range []struct {
 		name, address, method string
 		args                  []string
@@ -119,12 +127,13 @@ func TestLabLoadRefuses(t *testing.T) {
 		{"no such threshold", address, sayHello, append(plan, "--data", "{}", "--fail", "p99<"), "not a duration"},
 		{"a search of nothing", address, sayHello, append(plan, "--data", "{}", "--find"), "at which thresholds?"},
 		{"no place for the results", address, sayHello, append(plan, "--data", "{}", "--out", "/proc/results"), "--out: "},
-		{"another protocol", startGRPCOnly(t), check, append(plan, "--data", "{}", "--protocol", "connect"), "does not speak Connect"},
+		{"another protocol", serveHealth(t, nil), checkHealth, append(plan, "--data", "{}", "--protocol", "connect"), "does not speak Connect"},
+		{"no address", "http://localhost:50051", sayHello, append(plan, "--data", "{}"), `address "http://localhost:50051": want host:port without http://, such as localhost:50051`},
+		{"no port", "localhost", sayHello, append(plan, "--data", "{}"), `address "localhost" has no port: want host:port, such as localhost:8080, or unix:///path`},
 		{"nobody there", "127.0.0.1:1", sayHello, append(plan, "--data", "{}"), "connection refused"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			load := startLoad(t, test.address, test.method, test.args...)
-			load.WantRefusal(2, test.want)
+			startLoad(t, test.address, test.method, test.args...).WantRefusal(2, test.want)
 		})
 	}
 }

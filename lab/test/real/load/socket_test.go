@@ -3,14 +3,11 @@
 package load_test
 
 import (
-	"encoding/json"
-	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
 
-	"github.com/cabrank/cabrank/internal/testkit"
 	"github.com/cabrank/cabrank/lab/internal/lab"
 	"github.com/cabrank/cabrank/test/real/harness"
 )
@@ -19,11 +16,9 @@ import (
 func socketLoad(t *testing.T, code int, url string, args ...string) (r lab.Result, counts map[string]int64) {
 	t.Helper()
 	folder := filepath.Join(t.TempDir(), "results")
-	p := harness.StartProcess(t, nil, harness.LabBinary(t), append([]string{"socket", "load", url, "--out", folder}, args...)...)
+	p := startSocketLoad(t, url, append(args, "--out", folder)...)
 	p.WantExit(harness.Patience, code)
-	text, err := os.ReadFile(filepath.Join(folder, lab.ResultFile))
-	testkit.Must(t, err)
-	testkit.Must(t, json.Unmarshal(text, &r))
+	r = resultIn(t, folder)
 	counts = map[string]int64{}
 	for _, c := range r.Record.Counts {
 		counts[c.Name] = c.N
@@ -32,6 +27,11 @@ func socketLoad(t *testing.T, code int, url string, args ...string) (r lab.Resul
 		}
 	}
 	return r, counts
+}
+
+func startSocketLoad(t *testing.T, url string, args ...string) *harness.Process {
+	t.Helper()
+	return harness.StartProcess(t, nil, harness.LabBinary(t), append([]string{"socket", "load", url}, args...)...)
 }
 
 // Open and closed loops count every message, on our server and on the old one.
@@ -67,13 +67,10 @@ func TestSocketLoadFailures(t *testing.T) {
 		t.Errorf("%v", counts)
 	}
 	before := server.Metric("cabrank_socket_messages_total", "kind", "call")
-	p := harness.StartProcess(t, nil, harness.LabBinary(t), "socket", "load", url, "--call", "test.delay", "--args", `"60000"`,
-		"--callers", "2", "--timeout", "2s", "--duration", "300ms")
+	p := startSocketLoad(t, url, "--call", "test.delay", "--args", `"60000"`, "--callers", "2", "--timeout", "2s", "--duration", "300ms")
 	server.WaitMetric("cabrank_socket_messages_total", before+2, "kind", "call")
 	server.Signal(syscall.SIGKILL)
-	if code := p.ExitCode(harness.Patience); code != 1 || !strings.Contains(p.Output(), "lost") {
-		t.Errorf("exit code %d:\n%s", code, p.Output())
-	}
+	p.WantExit(harness.Patience, 1, "lost")
 }
 
 // Mistakes end with one line and 2, before a call is made.
@@ -87,8 +84,8 @@ func TestSocketLoadMistakes(t *testing.T) {
 		"--call a --callers 1 --duration 1s --fail often":          "--fail",
 		"--call a --callers 1 --duration 1s --token x --header no": "--header",
 	} {
-		harness.StartProcess(t, nil, harness.LabBinary(t), append([]string{"socket", "load", url}, strings.Fields(args)...)...).WantRefusal(2, want)
+		startSocketLoad(t, url, strings.Fields(args)...).WantRefusal(2, want)
 	}
-	p := harness.StartProcess(t, nil, harness.LabBinary(t), "socket", "load", strings.TrimSuffix(url, "/ws"), "--call", "a", "--callers", "1", "--duration", "1s")
+	p := startSocketLoad(t, strings.TrimSuffix(url, "/ws"), "--call", "a", "--callers", "1", "--duration", "1s")
 	p.WantExit(harness.Patience, 2, "404 Not Found")
 }
