@@ -12,7 +12,6 @@ import (
 
 	"github.com/cabrank/cabrank/internal/testkit"
 	"github.com/cabrank/cabrank/lab/internal/scenario"
-	"github.com/cabrank/cabrank/lab/internal/trial"
 	"github.com/cabrank/cabrank/test/real/harness"
 )
 
@@ -30,15 +29,10 @@ func TestProtocols(t *testing.T) {
 // eachOnce measures each arm at each load for a second, and wants every call answered.
 func eachOnce(t *testing.T, s *scenario.Scenario) {
 	t.Helper()
-	s.Rounds, s.Primary, s.Secondary = 1, nil, nil
 	for i := range s.Loads {
 		s.Loads[i].Options.Warmup, s.Loads[i].Options.Duration = 0, time.Second
 	}
-	both, folder := programs(t), filepath.Join(t.TempDir(), s.Name)
-	done, err := trial.Run(t.Context(), trial.Options{
-		Scenario: s, Folder: folder, Version: "test", Agent: []string{both.Lab, "agent"}, Hire: trial.Hire, Start: trial.Rigs(both, s),
-	})
-	testkit.Must(t, err)
+	done, _ := tryOut(t, s)
 	if len(done.Blocks) != len(s.Arms) || len(done.LeftOut) > 0 {
 		t.Errorf("%d blocks of %d arms, left out: %v", len(done.Blocks), len(s.Arms), done.LeftOut)
 	}
@@ -54,11 +48,7 @@ func eachOnce(t *testing.T, s *scenario.Scenario) {
 func protocolsTable(t *testing.T) {
 	t.Helper()
 	folder := t.TempDir()
-	run, err := os.ReadFile("testdata/protocols/run.json")
-	if err == nil {
-		err = os.WriteFile(filepath.Join(folder, "run.json"), run, 0o600)
-	}
-	testkit.Must(t, err)
+	testkit.Must(t, os.CopyFS(folder, os.DirFS("testdata/protocols")))
 	cmd := exec.CommandContext(t.Context(), "node", filepath.Join(harness.Root(t), "bench", "protocols.js"), folder, "TIME", "all", "5")
 	out, err := cmd.Output()
 	if code := cmd.ProcessState.ExitCode(); code != 1 {

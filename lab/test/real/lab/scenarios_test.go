@@ -3,9 +3,7 @@
 package lab_test
 
 import (
-	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -14,7 +12,6 @@ import (
 	"github.com/cabrank/cabrank/lab/internal/result"
 	"github.com/cabrank/cabrank/lab/internal/scenario"
 	"github.com/cabrank/cabrank/lab/internal/traffic"
-	"github.com/cabrank/cabrank/lab/internal/trial"
 )
 
 // shortly runs a scenario that comes with the program, once and an eighth as long, with some
@@ -23,7 +20,6 @@ func shortly(t *testing.T, name string, arms, loads []string) (*result.Run, repo
 	t.Helper()
 	s, err := scenario.Builtin(name, nil)
 	testkit.Must(t, err)
-	s.Rounds, s.Primary, s.Secondary = 1, nil, nil
 	s.Arms = slices.DeleteFunc(s.Arms, func(a scenario.Arm) bool { return !slices.Contains(arms, a.Name) })
 	s.Loads = slices.DeleteFunc(s.Loads, func(l scenario.Load) bool { return !slices.Contains(loads, l.Name) })
 	for i := range s.Loads {
@@ -38,11 +34,7 @@ func shortly(t *testing.T, name string, arms, loads []string) (*result.Run, repo
 			l.Events[j].At, l.Events[j].For = l.Events[j].At/4, l.Events[j].For/4
 		}
 	}
-	both, folder := programs(t), filepath.Join(t.TempDir(), name)
-	done, err := trial.Run(t.Context(), trial.Options{
-		Scenario: s, Folder: folder, Version: "test", Agent: []string{both.Lab, "agent"}, Hire: trial.Hire, Start: trial.Rigs(both, s),
-	})
-	testkit.Must(t, err)
+	done, folder := tryOut(t, s)
 	for i := range done.Blocks {
 		b := &done.Blocks[i]
 		if b.Figures["rate"] == 0 || b.Figures["cpu_workers"] == 0 {
@@ -87,9 +79,5 @@ func TestDisturbance(t *testing.T) {
 		}
 	}
 	html := string(page.HTML())
-	for _, want := range []string{"<strong>stop: ", "<strong>burst: ", "<strong>" + retry + ": ", `class="wine area"`, "worker-2 stopped for 375ms"} {
-		if !strings.Contains(html, want) {
-			t.Errorf("the page has no %q", want)
-		}
-	}
+	testkit.Says(t, html, "<strong>stop: ", "<strong>burst: ", "<strong>"+retry+": ", `class="wine area"`, "worker-2 stopped for 375ms")
 }

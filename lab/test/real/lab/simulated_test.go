@@ -3,7 +3,6 @@
 package lab_test
 
 import (
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -33,10 +32,8 @@ primary: {figure: p50, load: load, base: cabrank, other: simulated, margin: 15%}
 `
 
 func TestSimulatedBesideReal(t *testing.T) {
-	folder := t.TempDir()
-	path, out := filepath.Join(folder, "s.yml"), filepath.Join(folder, "out")
-	testkit.Must(t, os.WriteFile(path, []byte(simulatedBeside), 0o600))
-	harness.StartProcess(t, nil, harness.LabBinary(t), "run", path, "--out", out).WantExit(harness.Patience, 0)
+	out := filepath.Join(t.TempDir(), "out")
+	startRun(t, write(t, simulatedBeside), "--out", out).WantExit(harness.Patience, 0)
 	run, err := result.Read(result.File(out))
 	testkit.Must(t, err)
 	p50, due := map[string]float64{}, map[string]int64{}
@@ -56,12 +53,4 @@ func TestSimulatedBesideReal(t *testing.T) {
 	if notes := strings.Join(run.Notes, "\n"); !strings.Contains(notes, "Simulated with what one worker takes beside the work of a call, 4 at a time: ") {
 		t.Errorf("notes: %s", notes)
 	}
-}
-
-func TestNotSimulated(t *testing.T) {
-	text := strings.Replace(simulatedBeside, "front: simulated", "front: {kind: simulated, policy: best}", 1)
-	path := harness.WriteFile(t, "s.yml", text)
-	p := harness.StartProcess(t, nil, harness.LabBinary(t), "run", path, "--out", filepath.Join(filepath.Dir(path), "out"))
-	want := `arm "simulated": front.policy "best": want one of cabrank, least_request, p2c, round_robin, random`
-	p.WantExit(harness.Patience, 2, want)
 }

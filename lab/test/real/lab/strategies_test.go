@@ -26,23 +26,20 @@ func someStrategies(t *testing.T, arms ...string) (file string) {
 	if short == whole {
 		t.Fatal("strategies.yml has no line quick:")
 	}
-	file = harness.WriteFile(t, "some.yml", short)
-	return file
+	return write(t, short)
 }
 
-// runStrategies runs the short form with a PATH that begins with a folder, and temporary
-// files in one of its own, of which nothing may be left.
-func runStrategies(t *testing.T, path, file, out string) *harness.Process {
+// withPython is an environment with a PATH that begins with a folder, and temporary files
+// in one of its own, of which nothing may be left at the end of the test.
+func withPython(t *testing.T, path string) []string {
 	t.Helper()
-	// Short: a socket of cabrank is in it.
-	temporary := harness.ShortTempDir(t)
-	env := []string{"TMPDIR=" + temporary, "PATH=" + path + string(filepath.ListSeparator) + os.Getenv("PATH")}
-	p := harness.StartProcess(t, env, harness.LabBinary(t), "run", file, "--quick", "--set", "iterations=4", "--out", out)
-	p.ExitCode(4 * time.Minute)
-	if left := harness.FilesIn(t, temporary); len(left) > 0 {
-		t.Errorf("left in the folder for temporary files: %v", left)
-	}
-	return p
+	temporary := harness.ShortTempDir(t) // short: a socket of cabrank is in it
+	t.Cleanup(func() {
+		if left := harness.FilesIn(t, temporary); len(left) > 0 {
+			t.Errorf("left in the folder for temporary files: %v", left)
+		}
+	})
+	return []string{"TMPDIR=" + temporary, "PATH=" + path + string(filepath.ListSeparator) + os.Getenv("PATH")}
 }
 
 // Every combination of threads and asyncio runs behind a name and behind cabrank, by the
@@ -51,11 +48,8 @@ func TestStrategies(t *testing.T) {
 	venv := filepath.Dir(harness.Built(t, filepath.Join(harness.Root(t), ".deps", "fibonacci", "bin", "python3"), "scripts/install-deps.sh workers"))
 	arms := []string{"dns, 1 thread", "cabrank, 5 threads", "dns, asyncio", "cabrank, asyncio"}
 	out := filepath.Join(t.TempDir(), "out")
-	p := runStrategies(t, venv, someStrategies(t, arms...), out)
-	p.WantExit(harness.Patience, 0)
-	if !strings.Contains(p.Log(), "strategies: 4 blocks, about ") {
-		t.Errorf("no estimate before: %s", p.Log())
-	}
+	p := harness.StartProcess(t, withPython(t, venv), harness.LabBinary(t), "run", someStrategies(t, arms...), "--quick", "--set", "iterations=4", "--out", out)
+	p.WantExit(4*time.Minute, 0, "strategies: 4 blocks, about ")
 	run, err := result.Read(out)
 	testkit.Must(t, err)
 	if !strings.HasPrefix(run.Text, "# ran with iterations=4\n") {
@@ -87,15 +81,5 @@ func TestStrategies(t *testing.T) {
 func TestStrategiesWithoutPackages(t *testing.T) {
 	bare := t.TempDir()
 	testkit.Must(t, os.WriteFile(filepath.Join(bare, "python3"), []byte("#!/bin/sh\nexit 1\n"), 0o700))
-	out := filepath.Join(t.TempDir(), "out")
-	p := runStrategies(t, bare, someStrategies(t, "dns, 1 thread", "cabrank, 1 thread"), out)
-	p.WantExit(harness.Patience, 2)
-	last := strings.TrimSpace(p.Log())
-	last = last[strings.LastIndexByte(last, '\n')+1:]
-	if !strings.Contains(last, "pip install grpcio") {
-		t.Errorf("it says %q", last)
-	}
-	if _, err := os.Stat(out); err == nil {
-		t.Error("the folder of the results is left")
-	}
+	refused(t, withPython(t, bare), []string{someStrategies(t, "dns, 1 thread", "cabrank, 1 thread"), "--quick"}, "pip install grpcio")
 }
