@@ -73,6 +73,7 @@ type script struct {
 	options Options
 	now     time.Duration
 	tick    time.Duration // when the rank wants its next Tick
+	ticks   int           // so far
 	workers map[string]*Endpoint
 	slow    map[*Endpoint]time.Duration // how many times as long calls take there
 	methods map[string]*Method
@@ -146,6 +147,7 @@ func (s *script) settle(due bool) {
 	for ; due || s.Rank != nil && woken(s.Rank); due = false {
 		notices, next := s.Tick(s.now, nil)
 		s.tick = next
+		s.ticks++
 		deliver(notices)
 	}
 }
@@ -409,10 +411,10 @@ func (s *script) status(word string) {
 		of, what = "", name
 	}
 	seen := map[string][]any{"": {s.Use(s.now), s.Snapshot(), struct {
-		Wanted           bool
-		Overloaded, Long int
-		QueueTime        time.Duration
-	}{s.Wanted(), s.Overloaded(), s.LongCalls(s.now), s.QueueTime()}}}
+		Wanted                  bool
+		Overloaded, Long, Ticks int
+		QueueTime               time.Duration
+	}{s.Wanted(), s.Overloaded(), s.LongCalls(s.now), s.ticks, s.QueueTime()}}}
 	for i, e := range s.Snapshot().Endpoints {
 		seen[e.Name] = []any{e, s.endpoints[i]}
 	}
