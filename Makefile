@@ -178,7 +178,7 @@ bench-queue: build lab ## Measure the queue on workers of one slot beside HAProx
 	@$(call beside,queue)
 
 .PHONY: bench-socket
-bench-socket: build ## Measure what sockets cost beside the old server: calls, events, memory, BENCH=Calls/old chooses; 3 rounds, 7 minutes.
+bench-socket: build ## Measure what sockets cost beside the old server: calls, events, memory, BENCH=Calls/old chooses; 3 rounds, 8 minutes.
 	@scripts/install-deps.sh workers
 	@for round in 1 2 3; do go test -tags real -run '^$$' -bench '$(BENCH)' -benchtime 1x $(BENCH_FLAGS) ./test/real/socket; done
 
