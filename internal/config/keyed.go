@@ -15,7 +15,7 @@ const ring = "ring_hash"
 // balance is the kind of Balance.
 func balance() text {
 	clean := func(text string) (policy string, err error) {
-		policy, key, named := strings.Cut(strings.ToLower(text), ":")
+		policy, _, named := strings.Cut(strings.ToLower(text), ":")
 		if policy != ring {
 			if slices.Contains([]string{"random", "round_robin", "least_request", "p2c", "peak_ewma"}, policy) {
 				return "", fmt.Errorf("%q is gone: it let calls wait for one worker while others were idle; leave balance out", text)
@@ -26,7 +26,8 @@ func balance() text {
 		if !named {
 			return "", errors.New(ring + " needs what it hashes, as in ring_hash:x-user")
 		}
-		if key = text[len(ring)+1:]; key != authorityField {
+		key := text[len(ring)+1:]
+		if key != authorityField {
 			err = checkHeaderName(key)
 		}
 		return ring + ":" + key, err

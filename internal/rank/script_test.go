@@ -53,7 +53,7 @@ func TestRank(t *testing.T) {
 			}
 			t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar")+"/"+name, func(t *testing.T) {
 				s := &script{
-					T: t, words: map[string]float64{"hold": 1, "free": 2, "finish": 3}, workers: map[string]*Endpoint{}, slow: map[*Endpoint]time.Duration{},
+					T: t, words: map[string]float64{"hold": 1, "free": 2, "finish": 3}, workers: map[string]*Endpoint{}, slow: map[*Endpoint]int{},
 					methods: map[string]*Method{}, callers: map[string]*Account{}, calls: map[string]*scripted{},
 				}
 				s.options.QueueLength = 100
@@ -75,7 +75,7 @@ type script struct {
 	tick    time.Duration // when the rank wants its next Tick
 	ticks   int           // so far
 	workers map[string]*Endpoint
-	slow    map[*Endpoint]time.Duration // how many times as long calls take there
+	slow    map[*Endpoint]int // how many times as long calls take there
 	methods map[string]*Method
 	callers map[string]*Account
 	calls   map[string]*scripted
@@ -124,7 +124,7 @@ func (s *script) pass(then time.Duration) {
 		s.settle(false)
 		next, ends := cmp.Or(s.tick, then+1), (*scripted)(nil)
 		for _, c := range s.ending {
-			if at := c.lease.At() + c.For*max(s.slow[c.lease.Endpoint()], 1); at < next {
+			if at := c.lease.At() + c.For*time.Duration(max(s.slow[c.lease.Endpoint()], 1)); at < next {
 				next, ends = at, c
 			}
 		}
@@ -170,7 +170,7 @@ func (s *script) expect(want string) {
 			least, most = len(list), len(list)
 		}
 		for n := range most {
-			if len(left) == 0 || list != nil && !strings.HasPrefix(left[0], list[n]+" ") || !strings.Contains(left[0]+" ", " "+what) {
+			if len(left) == 0 || len(list) > 0 && !strings.HasPrefix(left[0], list[n]+" ") || !strings.Contains(left[0]+" ", " "+what) {
 				if n < least {
 					s.fail("not %s", item)
 				}
@@ -305,7 +305,7 @@ func (s *script) turn(e *Endpoint, words []string) {
 	case "ends": // with its handlers
 		deliver(s.EndPauses(e, s.now, nil))
 	case "slow":
-		s.slow[e] = s.time(words[1])
+		s.slow[e] = int(s.number(words[1]))
 	}
 }
 

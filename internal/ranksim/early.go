@@ -64,6 +64,7 @@ func (p Policy) choose(i int, all []*binding, random *rand.Rand, now time.Durati
 	case P2C, PeakEWMA:
 		random.Shuffle(len(all), func(a, b int) { all[a], all[b] = all[b], all[a] })
 		all = all[:min(2, len(all))]
+	case LeastRequest:
 	}
 	return slices.MinFunc(all, func(a, b *binding) int {
 		return cmp.Or(cmp.Compare(a.cost(p, now), b.cost(p, now)), cmp.Compare(a.last, b.last))

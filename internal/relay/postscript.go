@@ -31,6 +31,7 @@ func (c *call) retryAfter(why ending, now time.Duration) (after time.Duration) {
 		after = c.st.relay.rank.QueueTime()
 	case endedRate:
 		after = c.st.relay.rank.RateWait(c.head.account(), now)
+	default:
 	}
 	if after == 0 {
 		return 0

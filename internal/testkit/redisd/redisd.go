@@ -41,7 +41,7 @@ type Server struct {
 // test-real` installs it.
 func Start(t testing.TB) *Server {
 	t.Helper()
-	folder, err := os.MkdirTemp("", "redisd") // short: the path of a socket has 100 bytes
+	folder, err := os.MkdirTemp("", "redisd") //nolint:usetesting // it is short: the path of a socket has 100 bytes
 	if err != nil {
 		t.Fatal(err)
 	}
