@@ -1,6 +1,7 @@
 package rank
 
 import (
+	"cmp"
 	"hash/fnv"
 	"math"
 )
@@ -32,9 +33,10 @@ func (r *Rank) home(q *Request) (home *Endpoint) {
 	if calls > slots {
 		bound = homeBound * float64(calls) / float64(slots)
 	}
-	var most uint64 // first who is not avoided (R1), then who has room, then by hash
+	hash := cmp.Or(q.Hash, r.leases) // calls without the header are spread
+	var most uint64                  // first who is not avoided (R1), then who has room, then by hash
 	for _, e := range r.up {
-		claim := mix(e.hash^q.Hash)>>2 | 1
+		claim := mix(e.hash^hash)>>2 | 1
 		if e != q.Avoid {
 			claim |= 1 << 63
 		}

@@ -94,8 +94,8 @@ func TestHashesKeepTheirEndpoints(t *testing.T) {
 	}
 	home := map[uint64]*Endpoint{}
 	for key := range uint64(100) {
-		c := of(mix(key))
-		home[mix(key)] = c.lease.Endpoint()
+		c := of(mix(key + 1))
+		home[mix(key+1)] = c.lease.Endpoint()
 		c.release(r, OK, 0)
 	}
 	random := rand.New(rand.NewPCG(4, 4))
@@ -105,7 +105,7 @@ func TestHashesKeepTheirEndpoints(t *testing.T) {
 			running[0].release(r, OK, 0)
 			running = running[1:]
 		}
-		hash := mix(random.Uint64N(100))
+		hash := mix(1 + random.Uint64N(100))
 		own := home[hash]
 		room := own.open()
 		c := of(hash)
@@ -113,6 +113,19 @@ func TestHashesKeepTheirEndpoints(t *testing.T) {
 			t.Fatal("a call went elsewhere while its key's worker had a free slot")
 		}
 		running = append(running, c)
+	}
+}
+
+// Calls without the header go to all endpoints.
+func TestCallsWithoutAHashAreSpread(t *testing.T) {
+	r, endpoints := hashing(9, 9, 9, 9)
+	for range 12 {
+		newCaller(0).acquire(t, r, 0, Granted)
+	}
+	for _, e := range endpoints {
+		if n := e.busy(); n == 0 || n == 9 {
+			t.Errorf("%d of 12 calls run on one of 4 endpoints", n)
+		}
 	}
 }
 

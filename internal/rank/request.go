@@ -21,7 +21,7 @@ type Request struct {
 	// OnCancel says what happens to the slot if the call is cancelled while it runs; 0
 	// takes the value of the endpoint.
 	OnCancel OnCancel
-	// Hash is equal for calls that belong together (ByHash).
+	// Hash is equal for calls that belong together (ByHash); 0 is that of calls that do not.
 	Hash uint64
 	// Deadline is the instant from which the call is not worth starting;
 	// 0 means none.
