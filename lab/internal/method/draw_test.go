@@ -66,9 +66,9 @@ func TestDrawsIntoFields(t *testing.T) {
 		sent := dynamicpb.NewMessage(m.input)
 		testkit.Must(t, proto.Unmarshal(r.Messages(call)[0], sent))
 		var got struct {
-			ADouble float64
-			AnInt32 int
-			Text    string
+			ADouble float64 `json:"aDouble"`
+			AnInt32 int     `json:"anInt32"`
+			Text    string  `json:"text"`
 		}
 		testkit.Must(t, json.Unmarshal([]byte(protojson.Format(sent)), &got))
 		if v, err := strconv.ParseFloat(got.Text, 64); got.ADouble < 0.25 || got.ADouble >= 0.5 || got.AnInt32 != 2 || err != nil || v < 0 {
