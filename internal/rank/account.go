@@ -26,8 +26,6 @@ const (
 	fadeEvery = useFor / 400
 	// lookEvery is how often running calls are charged.
 	lookEvery = 100 * time.Millisecond
-	// maxDebtors is how many accounts are kept only for their debts.
-	maxDebtors = 1000
 )
 
 // Terms are what the account of one key may have. The zero value is one share and no
@@ -60,8 +58,9 @@ func (t Terms) complete() Terms {
 // arrival. An account that uses more, or has more calls waiting, is served when no
 // other waits; among such accounts the one with the least slot time goes first.
 //
-// Life: Open and Close count references; an Account stays while it has a reference,
-// a call that waits or runs, or a debt of slot time.
+// Life: Open and Close count references; an Account stays while it has a reference, or a
+// call that waits or runs. Who has opened it keeps it for a while when its caller has gone,
+// who otherwise would be rid of its debt by coming back.
 // Concurrency: all of it belongs to the rank's lock.
 type Account struct {
 	key   string
@@ -79,9 +78,8 @@ type Account struct {
 	ghostUsage usage // by ghosts
 	// slow is until when the account counts as one that keeps slots for long: when many
 	// of its calls end at once, it looks as if it gave them back soon.
-	slow   time.Duration
-	flows  []*flow // its waiting calls, one flow for each lane and queue
-	debtor bool    // is in Rank.debtors
+	slow  time.Duration
+	flows []*flow // its waiting calls, one flow for each lane and queue
 
 	// Slot time that the account is charged: what calls are expected to take when
 	// they begin, what they took when they end, and meanwhile the longer of the two.
@@ -115,7 +113,6 @@ func (r *Rank) Open(key string, terms Terms) *Account {
 	defer r.mu.Unlock()
 	a := r.accounts[key]
 	if a == nil {
-		r.forgive(2)
 		a = r.newAccount(key, terms)
 		r.accounts[key] = a
 	}
@@ -144,48 +141,10 @@ func (r *Rank) Close(a *Account) {
 // needed reports whether anybody knows the account but the rank itself.
 func (a *Account) needed() bool { return a.refs > 0 || a.waiting > 0 || a.running > 0 || a.ghosts > 0 }
 
-// forget drops an account that nobody needs. An account that owes slot time stays:
-// otherwise its caller could come back without the debt.
+// forget drops an account that nobody needs.
 func (r *Rank) forget(a *Account) {
-	if a.needed() || r.accounts[a.key] != a {
-		return
-	}
-	if r.owes(a) && (a.debtor || len(r.debtors) < maxDebtors) {
-		if !a.debtor {
-			a.debtor = true
-			r.debtors = append(r.debtors, a)
-		}
-		return
-	}
-	delete(r.accounts, a.key)
-}
-
-// owes reports whether the account has had more than its share.
-func (r *Rank) owes(a *Account) bool {
-	for _, l := range r.lanes {
-		if a.shares[l.level.index].had > l.due() {
-			return true
-		}
-	}
-	return false
-}
-
-// forgive checks the next few debtors, and lets those go that owe nothing any more.
-func (r *Rank) forgive(few int) {
-	for range min(few, len(r.debtors)) {
-		r.forgiven = (r.forgiven + 1) % len(r.debtors)
-		a := r.debtors[r.forgiven]
-		if !a.needed() && r.owes(a) {
-			continue
-		}
-		a.debtor = false
-		last := len(r.debtors) - 1
-		r.debtors[r.forgiven], r.debtors[last] = r.debtors[last], nil
-		r.debtors = r.debtors[:last]
-		r.forget(a)
-		if last == 0 {
-			return
-		}
+	if !a.needed() && r.accounts[a.key] == a {
+		delete(r.accounts, a.key)
 	}
 }
 

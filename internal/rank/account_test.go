@@ -34,23 +34,22 @@ func (c *caller) next(r *Rank, now time.Duration, waiting []*caller) *caller {
 	return nil
 }
 
-// Accounts that are kept for their debts alone are bounded.
-func TestDebtorsAreBounded(t *testing.T) {
-	r, _ := newRank(t, 10, 1)
-	r.Open("other", Terms{})
-	for i := range 3 * maxDebtors {
-		a := r.Open(string(rune('a'+i%26))+time.Duration(i).String(), Terms{})
-		a.shares[0].had = float64(time.Hour)
-		r.Close(a)
+// Calls that were expected to take long and do not have nobody pay but, for a
+// while, their own caller.
+func TestCallsThatEndEarlyPutNobodyInDebt(t *testing.T) {
+	r, _ := newRank(t, 10, 50)
+	long := knownMethod(r, 9*time.Second)
+	a, b := r.Open("a", Terms{}), r.Open("b", Terms{})
+	calls := make([]*caller, 50)
+	for i := range calls {
+		calls[i] = with(a, long, 0)
+		calls[i].acquire(t, r, 0, Granted)
 	}
-	if n := r.Snapshot().Accounts; n > maxDebtors+1 {
-		t.Errorf("%d accounts are kept", n)
+	waiting := backlog(t, r, b, nil, 3, ms)
+	for _, c := range calls {
+		c.release(r, OK, 2*ms)
 	}
-	r.lanes[0].clock = float64(2 * time.Hour)
-	for range maxDebtors { // each looks at two
-		r.Close(r.Open("one more", Terms{}))
-	}
-	if n := r.Snapshot().Accounts; n > 1 {
-		t.Errorf("%d accounts are kept although nobody owes anything", n)
+	if due := r.lanes[0].due(); a.shares[0].had > due || b.shares[0].had > due || waiting[2].granted != 1 {
+		t.Errorf("who waited had %v, who had 100 ms of 50 slots %v, of %v", b.shares[0].had, a.shares[0].had, due)
 	}
 }

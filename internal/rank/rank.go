@@ -79,8 +79,6 @@ type Rank struct {
 	nextIndex int
 	accounts  map[string]*Account
 	busy      []*Account // accounts with running calls
-	debtors   []*Account // accounts that are kept only because they owe slot time
-	forgiven  int        // index of the debtor that was looked at last
 	pool      flowPool
 
 	// See Configure.

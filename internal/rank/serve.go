@@ -119,7 +119,6 @@ func (r *Rank) look(now time.Duration) {
 		r.bill(a, a.level, now, now)
 		a.reconsider()
 	}
-	r.forgive(maxDebtors / 10)
 }
 
 // tooLate tells why a call should not start although its turn has come: its deadline

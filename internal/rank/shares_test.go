@@ -99,17 +99,3 @@ func TestQueuesAreLeftBehind(t *testing.T) {
 		t.Errorf("%d queues are left; %d may be used again, want 4", len(a.flows), len(r.pool.flows))
 	}
 }
-
-// A debtor who comes and goes takes one place among debtors.
-func TestADebtorIsKeptOnce(t *testing.T) {
-	r, _ := newRank(t, 10, 1)
-	r.Open("other", Terms{})
-	for range 10 {
-		a := r.Open("a", Terms{})
-		a.shares[0].had = float64(time.Hour)
-		r.Close(a)
-	}
-	if n := len(r.debtors); n != 1 {
-		t.Errorf("it is kept %d times", n)
-	}
-}
