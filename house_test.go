@@ -37,7 +37,7 @@ var ceilings = map[string]int{
 	"lines of code, internal/cgroup":     530,
 	"lines of code, internal/cli":        494,
 	"lines of code, lab":                 18_465,
-	"lines of code, internal/config":     3_684,
+	"lines of code, internal/config":     3_681,
 	"lines of code, internal/demo":       449,
 	"lines of code, internal/discover":   2_201,
 	"lines of code, internal/doctor":     704,
@@ -51,7 +51,7 @@ var ceilings = map[string]int{
 	"lines of code, internal/page":       191,
 	"lines of code, internal/process":    1_459,
 	"lines of code, internal/push":       840,
-	"lines of code, internal/rank":       4_962,
+	"lines of code, internal/rank":       4_920,
 	"lines of code, internal/ranksim":    1_664,
 	"lines of code, internal/redislink":  606,
 	"lines of code, internal/relay":      8_332,
@@ -74,8 +74,8 @@ var ceilings = map[string]int{
 	"lines of code, packaging":           2_271,
 	"lines of code, proto":               66,
 	"lines of code, scripts":             478,
-	"lines of docs":                      11_409,
-	"lines of tests":                     108_423,
+	"lines of docs":                      11_435,
+	"lines of tests":                     108_410,
 	"methods of call and attempt":        148,
 }
 

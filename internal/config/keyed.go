@@ -9,8 +9,7 @@ import (
 	"github.com/cabrank/cabrank/internal/callers"
 )
 
-// ring is the policy that takes a name.
-const ring = "ring_hash"
+const ring = "ring_hash" // the policy that takes a name
 
 // balance is the kind of Balance.
 func balance() text {
@@ -49,9 +48,7 @@ type CallerKey struct {
 }
 
 // String returns it as it is written.
-func (k CallerKey) String() string {
-	return strings.TrimSuffix(k.By.String()+":"+k.Name, ":")
-}
+func (k CallerKey) String() string { return strings.TrimSuffix(k.By.String()+":"+k.Name, ":") }
 
 // callerKey is the kind of CallerKey. What is no word may be meant as a name.
 func callerKey() value[CallerKey] {
