@@ -225,35 +225,16 @@ func TestHalfHandshakes(t *testing.T) {
 // socket gets the result, and leaves. One that takes too long is cut, and counted once.
 func TestStopsWithCallsToWorkers(t *testing.T) {
 	for name, tc := range map[string]struct {
-		redis            bool
-		uri, args, drain string
-		results          int64
+		args, drain string
+		results     int64
 	}{
-		"stop":            {false, workService + "Io", `{"millis":700}`, "20s", 1},
-		"cut":             {false, workService + "Io", `{"millis":20000}`, "300ms", 0},
-		"cut, over Redis": {true, "test.delay", `"2500"`, "300ms", 0},
+		"stop": {`{"millis":700}`, "20s", 1},
+		"cut":  {`{"millis":20000}`, "300ms", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			env, args := workDescriptors(t), withSockets(t, "--drain-timeout", tc.drain)
-			if tc.redis {
-				env, args = withRedis(t, "--drain-timeout", tc.drain)
-			}
-			c := harness.StartCabrankEnv(t, env, args...)
-			c.WaitReady(harness.Patience)
-			p := dial(t, c.Addr)
-			p.callMethod(1, tc.uri, tc.args, harness.CallBound).want(8, "")
-			c.Ended = true
-			c.Signal(syscall.SIGTERM)
-			var results atomic.Int64 // what is cut may be told as an error of the worker
-			if err := p.untilEnd(map[string]*atomic.Int64{`"worker":`: &results}); !websocket.IsCloseError(err, websocket.CloseGoingAway) || results.Load() != tc.results {
-				t.Errorf("%d results, %v", results.Load(), err)
-			}
-			if code := c.ExitCode(harness.Patience); code != 0 && name != "cut" {
+			code := stopsWithCall(t, workDescriptors(t), withSockets(t, "--drain-timeout", tc.drain), workService+"Io", tc.args, tc.results)
+			if code != 0 && name != "cut" {
 				t.Errorf("exit code %d", code)
-			}
-			lines := c.LogLines("calls were cut")
-			if tc.results+int64(len(lines)) != 1 || tc.results == 0 && lines[0].Text("calls") != "1" {
-				t.Errorf("told %v", lines)
 			}
 		})
 	}
@@ -269,4 +250,34 @@ func TestStopsWithCallsToWorkers(t *testing.T) {
 		})
 		m.End()
 	})
+}
+
+// A call over Redis is cut like one to a worker.
+func TestCallOverRedisIsCut(t *testing.T) {
+	env, args := withRedis(t, "--drain-timeout", "300ms")
+	if code := stopsWithCall(t, env, args, "test.delay", `"2500"`, 0); code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+}
+
+// stopsWithCall stops cabrank while a socket has a call, which has so many results, and
+// returns its exit code.
+func stopsWithCall(t *testing.T, env, flags []string, uri, args string, want int64) (code int) {
+	t.Helper()
+	c := harness.StartCabrankEnv(t, env, flags...)
+	c.WaitReady(harness.Patience)
+	p := dial(t, c.Addr)
+	p.callMethod(1, uri, args, harness.CallBound).want(8, "")
+	c.Ended = true
+	c.Signal(syscall.SIGTERM)
+	var results atomic.Int64 // what is cut may be told as an error of the worker
+	if err := p.untilEnd(map[string]*atomic.Int64{`"worker":`: &results}); !websocket.IsCloseError(err, websocket.CloseGoingAway) || results.Load() != want {
+		t.Errorf("%d results, %v", results.Load(), err)
+	}
+	code = c.ExitCode(harness.Patience)
+	lines := c.LogLines("calls were cut")
+	if want+int64(len(lines)) != 1 || want == 0 && lines[0].Text("calls") != "1" {
+		t.Errorf("told %v", lines)
+	}
+	return code
 }
