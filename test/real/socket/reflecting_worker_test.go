@@ -75,7 +75,7 @@ func listed(methods []string) (protodesc.Resolver, error) {
 	}
 	text += "} service Listed {"
 	for _, name := range methods {
-		of := map[bool]string{true: "Items", false: "Empty"}[name == "Items" || name == "Text"]
+		of := map[bool]string{true: ".test.Items", false: ".test.Empty"}[name == "Items" || name == "Text"]
 		text += fmt.Sprintf("rpc %s(%s) returns (%s);", name, of, of)
 	}
 	source := protocompile.SourceAccessorFromMap(map[string]string{"listed.proto": text + "}"})
