@@ -75,7 +75,7 @@ var ceilings = map[string]int{
 	"lines of code, proto":               66,
 	"lines of code, scripts":             478,
 	"lines of docs":                      11_435,
-	"lines of tests":                     108_421,
+	"lines of tests":                     108_422,
 	"methods of call and attempt":        148,
 }
 
