@@ -15,18 +15,18 @@ package relay
 // Credit goes out in halves of the first window, and does not make the window grow:
 // only callers that read get larger windows (R11).
 func (c *call) absorb() {
-	conn := c.up.Conn()
+	conn := c.main.up.Conn()
 	if conn == nil || c.respEnd {
 		return
 	}
-	step := min(c.up.Window(), int(c.st.conf.up.Window)) / 2
-	owed := c.up.Debt() // of bytes that were taken
+	step := min(c.main.up.Window(), int(c.st.conf.up.Window)) / 2
+	owed := c.main.up.Debt() // of bytes that were taken
 	unpaid := len(c.resp) - c.respSent - c.ahead + owed
 	if step == 0 || unpaid < step {
 		return
 	}
 	o, cc := c.st.relay.settings(), c.caller
-	room := min(o.AbsorbBytes-c.up.Window()-c.ahead, o.Limits.Buffer/2-cc.ahead) + owed
+	room := min(o.AbsorbBytes-c.main.up.Window()-c.ahead, o.Limits.Buffer/2-cc.ahead) + owed
 	n := min(unpaid, room) / step * step
 	loan := max(n-owed, 0)
 	if n <= 0 || c.st.relay.budget.Pressed() {
@@ -38,7 +38,7 @@ func (c *call) absorb() {
 	}
 	c.ahead += loan
 	cc.ahead += loan
-	conn.Advance(&c.up, n)
+	conn.Advance(&c.main.up, n)
 }
 
 // repay subtracts n bytes from the credit that was given ahead: the caller has taken

@@ -37,7 +37,7 @@ func (c *call) appendPath(to []byte) []byte {
 	case c.method != nil:
 		return append(to, c.method.Name[:min(len(c.method.Name), mostPath)]...)
 	case c.head != nil:
-		return append(to, c.head.path[:min(len(c.head.path), mostPath)]...)
+		return append(to, c.head.Path[:min(len(c.head.Path), mostPath)]...)
 	}
 	return to
 }
@@ -52,14 +52,14 @@ func (st *shardState) logAccess(c *call, now time.Duration) {
 	*a = Access{
 		GRPC: c.grpc, Code: c.code, Status: c.httpStatus, Caller: c.callerID.Caller,
 		Took: now - c.started, Waited: c.waited, Worked: c.work.total,
-		Tries: c.previous, Received: c.received, Sent: c.sent,
+		Tries: c.main.previous, Received: c.received, Sent: c.sent,
 	}
 	st.accessPath = c.appendPath(st.accessPath[:0])
 	a.Path = st.accessPath
 	if c.head != nil {
-		a.Hops = c.head.hops
+		a.Hops = c.head.Hops
 	}
-	if c.failed {
+	if c.failedAs != notEnded {
 		a.Reason = st.relay.answers[c.failedAs].token
 	}
 	if c.last != nil {

@@ -25,9 +25,16 @@ const (
 	// clockSkew is how much earlier a deadline may pass at a peer: it was told the
 	// time left, not the instant.
 	clockSkew = 2 * time.Millisecond
-	// maxRefusals is how often a refused call returns to the queue (R1).
-	maxRefusals = 8
 )
+
+// answerBytes are the DATA and trailers of an answer that wait for the caller's window.
+type answerBytes struct {
+	resp     []byte
+	respSent int
+	respTail []byte // trailers that follow resp
+	boundary grpcwire.Boundary
+	ahead    int // bytes of resp for which the worker has credit back; see absorb
+}
 
 // workerSide gets the frames of upstream connections (h2.Handler).
 type workerSide struct{ st *shardState }
@@ -46,11 +53,14 @@ func (h workerSide) Headers(s *h2.Stream, b *h2.Block, end bool) {
 	}
 	a.call.touchReflection(now)
 	switch {
-	case a.detached:
+	case a.call.state == callDetached:
 		a.detachedHeaders(b, end, now)
-	case end && a.call.hedging && a.answerInRace(b, now):
 	case end:
-		a.call.answerEnded(b, now)
+		a.readStatus(b)
+		a.noThread = a.saysNoThread(b)
+		if !a.dropsOut(now) {
+			a.call.answer(b, now)
+		}
 	case b.Status < 200:
 		// 1xx is between two neighbors and commits nothing (RFC 9113 8.1, R13).
 	default:
@@ -62,7 +72,7 @@ func (h workerSide) Headers(s *h2.Stream, b *h2.Block, end bool) {
 func (h workerSide) TooLarge(s *h2.Stream, end bool) {
 	a, now := s.Owner.(*attempt), h.st.Now()
 	switch {
-	case a.detached:
+	case a.call.state == callDetached:
 		a.detachedData(nil, end, now)
 	case !a.failInRace(rank.Failed, now):
 		a.call.leaveWorker(rank.Failed, now) // the worker's fault, not the caller's
@@ -74,7 +84,7 @@ func (h workerSide) TooLarge(s *h2.Stream, end bool) {
 func (h workerSide) Data(s *h2.Stream, p []byte, end bool) {
 	a, now := s.Owner.(*attempt), h.st.Now()
 	a.noteAnswer(now)
-	if a.detached {
+	if a.call.state == callDetached {
 		a.detachedData(p, end, now)
 		return
 	}
@@ -89,9 +99,9 @@ func (h workerSide) Reset(s *h2.Stream, code h2.ErrCode, broken bool) {
 		a.noteAnswer(now)
 	}
 	switch {
-	case a.detached:
+	case a.call.state == callDetached:
 		a.detachedReset(code, now)
-	case a.call.hedging:
+	case a.call.hedge != nil:
 		a.resetInRace(code, broken, now)
 	default:
 		a.call.workerReset(code, broken, now)
@@ -113,17 +123,12 @@ func (h workerSide) Lost(s *h2.Stream, sent bool) {
 // GoAway implements h2.Handler: the worker never looked at streams above last, so
 // they move to another connection or worker (R4).
 func (h workerSide) GoAway(conn *h2.Conn, last uint32, code h2.ErrCode) {
-	var unseen []*attempt
-	conn.Each(func(s *h2.Stream) {
-		if s.ID() > last {
-			unseen = append(unseen, s.Owner.(*attempt))
-		}
-	})
 	now, uc := h.st.Now(), conn.Owner.(*upstreamConn)
+	unseen := uc.attempts(func(a *attempt) bool { return a.up.ID() > last })
 	if len(unseen) > 0 {
 		uc.upstream.turnsAway(now)
 	}
-	for _, a := range unseen {
+	for a := range uc.open(unseen) {
 		a.workerLost(false, now)
 	}
 	uc.upstream.pingLessOften(code)
@@ -143,9 +148,7 @@ func (a *attempt) answerBegins(b *h2.Block, now time.Duration) {
 		return
 	}
 	c := a.call
-	if c.hedging {
-		a.winRace(now)
-	}
+	a.winRace(now)
 	c.commit()
 	c.toCaller(b.Enc, false)
 }
@@ -153,37 +156,21 @@ func (a *attempt) answerBegins(b *h2.Block, now time.Duration) {
 // commit notes that the caller has seen part of the answer: the call cannot move
 // any more (R3).
 func (c *call) commit() {
-	c.committed = true
-	c.st.releaseBlock(c.head)
+	c.spent = true
+	c.st.heads.ReleaseBlock(c.head)
 	c.trimRequest()
 }
 
-// answerEnded takes the last block of an answer: trailers, or the whole answer in
-// one block.
-func (c *call) answerEnded(b *h2.Block, now time.Duration) {
-	c.readStatus(b)
-	c.noThread = c.saysNoThread(b)
-	if c.code != grpcwire.OK && c.retryAnswer(b, now) {
-		return
-	}
-	if c.noThread {
-		c.st.tally.events[eventPassedOn]++
-		c.st.logNoThread(c.st.upstreamOf(c.lease.Endpoint()).endpoint)
-	}
-	c.stopHolding()
-	c.commit()
-	c.respEnd = true
+// passTrailers passes on the end of the answer, behind the bytes that wait for the caller.
+func (c *call) passTrailers(b *h2.Block) {
 	if c.respSent < len(c.resp) {
 		c.respTail = c.st.Pool().Append(c.respTail[:0], b.Enc)
 		c.respTail = c.st.Pool().Append(c.respTail, c.explanation())
-		c.workerDone(now)
 		return
 	}
 	if conn := c.down.Conn(); conn != nil {
 		conn.WriteHeaders(&c.down, true, b.Enc, c.explanation())
 	}
-	c.workerDone(now)
-	c.finish(now)
 }
 
 // answerData writes bytes of the answer to the caller as far as its window allows, and
@@ -192,7 +179,7 @@ func (c *call) answerData(p []byte, end bool, now time.Duration) {
 	c.touchReflection(now)
 	if c.sent > 0 && len(p) > 0 && !c.goesOn && c.grpc && c.boundary.Begun() == 0 {
 		c.goesOn = true
-		c.st.relay.rank.GoesOn(c.lease, now)
+		c.st.relay.rank.GoesOn(c.main.lease, now)
 	}
 	c.gotData = true
 	c.sent += int64(len(p))
@@ -288,15 +275,15 @@ func (c *call) finishIfDelivered(now time.Duration) {
 	default:
 		conn.WriteData(&c.down, nil, true)
 	}
-	c.finish(now)
+	c.end(now)
 }
 
 func (c *call) creditWorker(n int) {
 	if c.ahead > 0 {
 		n = c.repay(n)
 	}
-	if conn := c.up.Conn(); conn != nil && n > 0 {
-		conn.Credit(&c.up, n)
+	if conn := c.main.up.Conn(); conn != nil && n > 0 {
+		conn.Credit(&c.main.up, n)
 	}
 }
 
@@ -304,8 +291,9 @@ func (c *call) creditWorker(n int) {
 // before the request, the worker gets no more of the request.
 func (c *call) workerDone(now time.Duration) {
 	c.st.StopTimer(&c.clock)
-	outcome := c.verdict()
-	if c.endedByClock() {
+	outcome := c.main.verdict()
+	c.code, c.httpStatus = c.main.code, c.main.httpStatus
+	if c.main.endedByClock() {
 		outcome = rank.Cancelled // the handler may still hold the thread (R5)
 	}
 	c.leaveWorker(outcome, now)
@@ -337,8 +325,8 @@ func (c *call) workerReset(code h2.ErrCode, broken bool, now time.Duration) {
 		// If it were passed on, callers would send the call again (R1, R3).
 		c.fail(endedLate, now)
 	default:
-		c.code = codeOfReset(code)
-		c.via.complaints++
+		c.code, c.httpStatus = codeOfReset(code), c.main.httpStatus
+		c.main.via.complaints++
 		if c.retryReset(code, now) {
 			return
 		}
@@ -346,7 +334,7 @@ func (c *call) workerReset(code h2.ErrCode, broken bool, now time.Duration) {
 			conn.Reset(&c.down, code)
 		}
 		c.leaveWorker(rank.Failed, now)
-		c.finish(now)
+		c.end(now)
 	}
 }
 
@@ -354,15 +342,6 @@ func (c *call) workerReset(code h2.ErrCode, broken bool, now time.Duration) {
 // clock anew: the peer may have sent the frame after the shard's loop read the clock.
 func (c *call) late() bool {
 	return c.deadline != 0 && c.st.relay.now()+clockSkew >= c.deadline
-}
-
-func (c *call) refusedStream(now time.Duration) {
-	if c.refusals++; c.refusals > maxRefusals {
-		c.fail(endedNoSlot, now)
-		return
-	}
-	c.st.tally.events[eventRefused]++
-	c.requeue(rank.RefusedByWorker, now)
 }
 
 // codeOfReset returns the gRPC status to which callers map an error code.
@@ -391,7 +370,7 @@ func lostOutcome(sent bool) rank.Outcome {
 // worker provably has not seen it (R4), or if the call may run twice.
 func (a *attempt) workerLost(sent bool, now time.Duration) {
 	switch c := a.call; {
-	case a.detached:
+	case a.call.state == callDetached:
 		a.detachedLost(sent, now)
 	case c.state != callRunning:
 	case c.endAt != 0:
@@ -401,7 +380,7 @@ func (a *attempt) workerLost(sent bool, now time.Duration) {
 		c.turnedAway(now)
 	case c.retryLost(now):
 	default:
-		c.work.lost = !c.answered
+		c.work.lost = !c.main.answered
 		c.fail(endedLost, now)
 	}
 }

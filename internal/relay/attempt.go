@@ -6,6 +6,7 @@ import (
 
 	"github.com/cabrank/cabrank/internal/grpcwire"
 	"github.com/cabrank/cabrank/internal/h2"
+	"github.com/cabrank/cabrank/internal/head"
 	"github.com/cabrank/cabrank/internal/rank"
 	"github.com/cabrank/cabrank/internal/shard"
 )
@@ -13,9 +14,9 @@ import (
 // attempt is one try of a call at one worker: its slot there, the stream to the
 // worker, and the worker's answer so far.
 //
-// Shape: every call contains one by value, whose answer its caller gets; a hedge
-// beside it takes its place if it wins (promoteHedge). The attempt owns its stream
-// and its timer, and their events reach the call through it.
+// Shape: a call has one whose answer its caller gets (call.main), and at times a hedge beside
+// it, which takes its place if it wins. The attempt owns its stream and its timer, and their
+// events reach the call through it.
 // Concurrency: guarded by the lock of the call's shard.
 type attempt struct {
 	call   *call
@@ -34,15 +35,13 @@ type attemptFields struct {
 	// previous is the number of earlier attempts of the call, without those that
 	// provably did not start.
 	previous int
-	held     []byte // response HEADERS held back, R2
+	held     []byte // response HEADERS held back until hold ends, R2; nil: none
 
 	httpStatus int
 	code       grpcwire.Code
 	unseen     bool // taken back before the worker saw it
 	answered   bool // the worker has begun its answer
-	noThread   bool // the answer says that the worker has no free thread, and was passed on, R1
-	holding    bool // held waits for its timer
-	detached   bool // the caller has gone, and the worker does not know, R5
+	noThread   bool // the answer says that the worker has no free thread, R1
 }
 
 // The messages of gRPC's C core servers without a free thread: GRPC::RpcServer, and
@@ -52,16 +51,39 @@ const (
 	noThreadInPython = "Concurrent RPC limit exceeded!"
 )
 
-// bindTo ties the attempt to a call for the life of its memory.
-func (a *attempt) bindTo(c *call) {
+// newAttempt returns an empty attempt of c.
+func (st *shardState) newAttempt(c *call) *attempt {
+	var a *attempt
+	if last := len(st.freeAttempts) - 1; last >= 0 {
+		a, st.freeAttempts = st.freeAttempts[last], st.freeAttempts[:last]
+	} else {
+		a = new(attempt)
+		a.up.Owner, a.hold.Owner = a, a
+	}
 	a.call = c
-	a.up.Owner, a.hold.Owner = a, a
+	return a
+}
+
+// clear makes an attempt whose stream is closed and whose slot is free ready for its next use.
+func (a *attempt) clear() {
+	a.call.st.Pool().Put(a.held)
+	a.up.Clear()
+	a.attemptFields = attemptFields{}
+}
+
+// recycleAttempt keeps the memory of a cleared attempt for its next use.
+func (st *shardState) recycleAttempt(a *attempt) {
+	a.clear()
+	a.call = nil
+	if len(st.freeAttempts) < maxFree {
+		st.freeAttempts = append(st.freeAttempts, a)
+	}
 }
 
 // Expired implements shard.Expirer: no second block has come, or a detached call has
 // not ended.
 func (a *attempt) Expired(_ *shard.Timer, now time.Duration) {
-	if a.detached {
+	if a.call.state == callDetached {
 		a.call.st.tally.events[eventUnheardCut]++
 		a.endDetached(rank.Cancelled, now)
 		return
@@ -69,34 +91,78 @@ func (a *attempt) Expired(_ *shard.Timer, now time.Duration) {
 	a.stopHolding()
 }
 
+// sendTo opens the call's stream at the endpoint of the lease. It reports false if the
+// endpoint is in the pause between two dials (R15). Once the lease is given back, all
+// its slots pause as long.
+func (c *call) sendTo(lease rank.Lease, now time.Duration) bool {
+	c.main.hasSlot(lease)
+	c.become(callRunning)
+	c.noteTaken()
+	c.applyCallTimeout(now)
+	if rule := c.head.Rule; rule != nil {
+		c.planHedge(rule, now)
+	}
+	c.setClock(now)
+	c.st.stalls.wind(now)
+	u := c.st.upstreamOf(lease.Endpoint())
+	switch conn := u.conn(now); {
+	case conn != nil:
+		c.open(conn, now)
+	case u.dials.waits(now), u.cutOff:
+		return false // cut off while the grant was on its way, or between two dials
+	default: // the relay is closing: no endpoint can be reached
+		c.fail(endedShutdown, now)
+	}
+	return true
+}
+
+// applyCallTimeout applies Options.CallTimeout.
+func (c *call) applyCallTimeout(now time.Duration) {
+	if d := c.st.relay.settings().CallTimeout; d > 0 && (c.deadline == 0 || now+d < c.deadline) {
+		c.deadline = now + d
+	}
+}
+
+// open writes the request on an upstream connection.
+func (c *call) open(conn *h2.Conn, now time.Duration) {
+	if !c.main.fits(conn) {
+		c.fail(endedHeaders, now)
+		return
+	}
+	c.main.start(conn, now)
+}
+
 // start opens a stream on an upstream connection and writes the part of the request
 // that is here.
 func (a *attempt) start(conn *h2.Conn, now time.Duration) {
 	c := a.call
-	var field []byte
-	head, at := c.head.block, max(c.head.timeoutAt, 0)
+	var own [head.OwnFields][]byte
 	if c.deadline != 0 && c.grpc {
-		if c.head.timeoutAt < 0 {
-			at = len(head) // the bound is ours: call_timeout, or the timeout of a method
-		}
-		field = c.st.timeoutField(c.deadline - now)
+		own[head.OwnTimeout] = c.st.timeoutField(c.deadline - now)
+	}
+	if a.previous > 0 {
+		own[head.OwnTries] = c.st.heads.Tries(c.head, a.previous)
 	}
 	a.reqSent, a.via, a.unseen = 0, conn.Owner.(*upstreamConn), false
 	a.via.upstream.calls++
 	end := c.reqEnd && len(c.req) == 0
-	if c.head.bodyless {
+	if c.head.Bodyless {
 		a.up.NoContent()
 	}
-	if a.previous == 0 {
-		conn.Open(&a.up, end, head[:at], field, head[at:])
-	} else {
-		a.openAgain(conn, end, field, at)
-	}
+	var parts [2*len(own) + 1][]byte
+	conn.Open(&a.up, end, c.head.Parts(parts[:0], &own)...)
 	if end {
 		a.via.sent(c.method, now)
 		return
 	}
 	a.pumpRequest()
+}
+
+// fits reports whether the attempt's header list is within the limit of the upstream
+// peer. In HTTP/2 the limit is advice (RFC 9113 6.5.2), but servers on gRPC's C core 1.51
+// end the connection, with everybody's calls, at the first list above it [E] (R12).
+func (a *attempt) fits(conn *h2.Conn) bool {
+	return a.call.head.ListSize(a.previous > 0) <= conn.PeerHeaderList()
 }
 
 // unsend takes the call back if it is still in our output buffer, so that it never
@@ -190,7 +256,7 @@ func (a *attempt) readStatus(b *h2.Block) {
 		a.httpStatus = b.Status
 		a.code = grpcwire.CodeFromHTTP(b.Status)
 	}
-	if w, found := b.Watched(fieldGRPCStatus); found {
+	if w, found := b.Watched(head.FieldGRPCStatus); found {
 		if code, ok := grpcwire.ParseCode(w.Value); ok {
 			a.code = code
 		} else {
@@ -218,7 +284,7 @@ func (a *attempt) failedInTwo() {
 // twice, and the worker is one of Cabrank's own, which may fail in two blocks (R2).
 func (a *attempt) mayMove() bool {
 	c := a.call
-	return c.grpc && c.head.rule != nil && c.head.rule.Idempotent && c.replayable() && a.lease.Valid() &&
+	return c.grpc && c.head.Rule != nil && c.head.Rule.Idempotent && c.replayable() && a.lease.Valid() &&
 		c.st.upstreamOf(a.lease.Endpoint()).endpoint.local
 }
 
@@ -230,14 +296,14 @@ func (a *attempt) saysNoThread(b *h2.Block) bool {
 		!a.call.st.upstreamOf(a.lease.Endpoint()).endpoint.local {
 		return false
 	}
-	_, asked := b.Watched(fieldPushback)
+	_, asked := b.Watched(head.FieldPushback)
 	return !asked && a.hasRefusalText(b)
 }
 
 // hasRefusalText reports whether the answer has the exact message of Ruby's or Python's
 // server without a free thread.
 func (a *attempt) hasRefusalText(b *h2.Block) bool {
-	message, found := b.Watched(fieldGRPCMessage)
+	message, found := b.Watched(head.FieldGRPCMessage)
 	if !found {
 		return false
 	}
@@ -250,7 +316,6 @@ func (a *attempt) hasRefusalText(b *h2.Block) bool {
 // blocks (R2).
 func (a *attempt) holdBack(b *h2.Block, now time.Duration) {
 	a.held = a.call.st.Pool().Append(a.held[:0], b.Enc)
-	a.holding = true
 	wait := holdBriefly
 	if b.Fields <= plainFields && a.call.st.relay.failInTwo.Load() {
 		wait = holdFor
@@ -260,24 +325,23 @@ func (a *attempt) holdBack(b *h2.Block, now time.Duration) {
 
 // stopHolding sends held HEADERS to the caller.
 func (a *attempt) stopHolding() {
-	if !a.holding {
+	if a.held == nil {
 		return
 	}
 	c := a.call
-	a.winRace(c.st.Now()) // the attempt is c.attempt from here on
-	c.holding = false
-	c.st.StopTimer(&c.hold)
+	a.winRace(c.st.Now())
+	c.st.StopTimer(&a.hold)
 	c.commit()
-	c.toCaller(c.held, false)
-	c.st.Pool().Put(c.held) // a long stream would keep it for nothing
-	c.held = nil
+	c.toCaller(a.held, false)
+	c.st.Pool().Put(a.held) // a long stream would keep it for nothing
+	a.held = nil
 }
 
 // clearAnswer drops the answer of a worker that did not take the call.
 func (a *attempt) clearAnswer() {
-	c := a.call
-	c.st.StopTimer(&a.hold)
-	c.st.Pool().Put(a.held)
-	a.held, a.holding = nil, false
+	st := a.call.st
+	st.StopTimer(&a.hold)
+	st.Pool().Put(a.held)
+	a.held = nil
 	a.answered, a.noThread, a.code, a.httpStatus = false, false, grpcwire.OK, 0
 }

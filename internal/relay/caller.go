@@ -8,6 +8,7 @@ import (
 	"github.com/cabrank/cabrank/internal/callers"
 	"github.com/cabrank/cabrank/internal/door"
 	"github.com/cabrank/cabrank/internal/h2"
+	"github.com/cabrank/cabrank/internal/head"
 	"github.com/cabrank/cabrank/internal/list"
 	"github.com/cabrank/cabrank/internal/shard"
 )
@@ -40,7 +41,7 @@ type callerConn struct {
 
 	ahead     int                // credit given ahead for its answers, see call.absorb
 	timer     shard.Timer        // end of the handshake; next look at its lifetime; end of the wait after GOAWAY
-	head      *requestHead       // of its last call, if the next may have the same
+	head      *head.Head         // of its last call, if the next may have the same
 	key       *callers.Key       // of its last call; nil: none yet, or callers are not told apart
 	pass      *callers.KnownPass // of the call that begins; nil: no checked token, or none is needed
 	leaving   bool               // it has to end
@@ -103,10 +104,7 @@ func (cc *callerConn) LinkClosed(*shard.Link, error) {
 // ended frees everything of a connection but its place in the count of its source.
 func (cc *callerConn) ended() {
 	cc.st.StopTimer(&cc.timer)
-	if cc.head != nil {
-		cc.st.releaseHead(cc.head)
-		cc.head = nil
-	}
+	cc.dropHead()
 	cc.excess = 0
 	if cc.doorCalls != nil {
 		cc.doorCalls.close()

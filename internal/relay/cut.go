@@ -4,7 +4,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/cabrank/cabrank/internal/h2"
 	"github.com/cabrank/cabrank/internal/rank"
 )
 
@@ -27,12 +26,8 @@ func (r *Relay) Cut(e *Endpoint) {
 func (u *upstream) cut(now time.Duration) {
 	u.cutOff = true
 	for _, uc := range slices.Clone(u.conns) {
-		var open []*attempt
-		uc.link.Conn.Each(func(s *h2.Stream) { open = append(open, s.Owner.(*attempt)) })
-		for _, a := range open {
-			if a.up.Conn() == uc.link.Conn { // otherwise the end of another call has ended it
-				a.cut(now)
-			}
+		for a := range uc.open(uc.attempts(nil)) {
+			a.cut(now)
 		}
 		uc.retire()
 	}
@@ -46,7 +41,7 @@ func (a *attempt) cut(now time.Duration) {
 		outcome = rank.NotSent
 	}
 	switch {
-	case a.detached:
+	case c.state == callDetached:
 		a.endDetached(outcome, now)
 	case a.failInRace(outcome, now):
 	case c.reflection && c.replayable(): // reflection only reads: it may run twice

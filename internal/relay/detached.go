@@ -19,7 +19,7 @@ const maxDetached = 30 * time.Second
 // onCancel returns what happens to the call's slot if it is cancelled: by the method's rule,
 // or by Options.OnCancel.
 func (c *call) onCancel() rank.OnCancel {
-	if rule := c.head.rule; rule != nil && rule.OnCancel != 0 {
+	if rule := c.head.Rule; rule != nil && rule.OnCancel != 0 {
 		return rule.OnCancel
 	}
 	return c.st.relay.settings().OnCancel
@@ -28,7 +28,7 @@ func (c *call) onCancel() rank.OnCancel {
 // mayFinish reports whether the worker may finish the call after its caller has gone: not if
 // it waits for the rest of the request, and not when the relay ends.
 func (c *call) mayFinish() bool {
-	if c.state != callRunning || !c.reqEnd || !c.lease.Valid() || !c.up.Open() || c.st.relay.closing.Load() {
+	if c.state != callRunning || !c.reqEnd || !c.main.lease.Valid() || !c.main.up.Open() || c.st.relay.closing.Load() {
 		return false
 	}
 	return c.finishes()
@@ -36,25 +36,17 @@ func (c *call) mayFinish() bool {
 
 // finishes reports whether the worker may finish cancelled calls (on_cancel: finish).
 func (c *call) finishes() bool {
-	return c.ticket.Request.OnCancel == rank.Finish
+	return c.main.ticket.Request.OnCancel == rank.Finish
 }
 
 // detach lets the worker finish the call without its caller.
 func (c *call) detach(now time.Duration) {
-	pool := c.st.Pool()
-	pool.Put(c.held)
-	c.held, c.holding, c.detached = nil, false, true
+	c.become(callDetached)
+	c.st.Pool().Put(c.main.held)
+	c.main.held = nil
 	c.commit() // nothing is kept for another attempt
-	c.st.relay.rank.Unheard(c.lease)
-	c.st.SetTimer(&c.hold, now+maxDetached)
-}
-
-// reattach ends the detached state, before the call is ended.
-func (c *call) reattach() {
-	if c.detached {
-		c.detached = false
-		c.st.StopTimer(&c.hold)
-	}
+	c.st.relay.rank.Unheard(c.main.lease)
+	c.st.SetTimer(&c.main.hold, now+maxDetached)
 }
 
 // dropAnswer frees the waiting answer of a caller that has gone. A worker that goes on
@@ -71,8 +63,9 @@ func (a *attempt) detachedHeaders(b *h2.Block, end bool, now time.Duration) {
 	if !end {
 		return
 	}
-	said := a.attemptFields // the record has its status already, or gets Cabrank's own
+	answered := a.answered // for the record, which may come later
 	a.readStatus(b)
+	a.answered = answered
 	outcome := a.verdict()
 	switch {
 	case a.saysNoThread(b):
@@ -80,7 +73,6 @@ func (a *attempt) detachedHeaders(b *h2.Block, end bool, now time.Duration) {
 	case a.code == grpcwire.DeadlineExceeded:
 		outcome = a.unlessByClock(outcome)
 	}
-	a.attemptFields = said
 	a.endDetached(outcome, now)
 }
 
@@ -100,7 +92,7 @@ func (a *attempt) unlessByClock(outcome rank.Outcome) rank.Outcome {
 	if !a.call.late() {
 		return outcome
 	}
-	a.call.ticket.Request.OnCancel = rank.Hold
+	a.ticket.Request.OnCancel = rank.Hold
 	return rank.Cancelled
 }
 
@@ -129,11 +121,8 @@ func (a *attempt) endDetached(outcome rank.Outcome, now time.Duration) {
 	if outcome == rank.OK || outcome == rank.Faulty {
 		c.st.tally.events[eventFinished]++
 	}
-	c.reattach()
-	c.leaveStream()
-	c.releaseLease(outcome, now)
-	c.dropRequest()
-	if c.done {
+	c.leaveWorker(outcome, now)
+	if c.ended {
 		c.st.callFinished()
 	}
 	c.settle()

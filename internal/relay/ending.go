@@ -15,7 +15,8 @@ import (
 type ending uint8
 
 const (
-	endedQueueFull ending = iota
+	notEnded ending = iota
+	endedQueueFull
 	endedNoSlot
 	endedNoWorker
 	endedDeadlineQueued
@@ -101,7 +102,7 @@ type readyAnswer struct {
 }
 
 func newAnswers() (all answers) {
-	for r := range endings {
+	for r := notEnded + 1; r < endings; r++ {
 		all[r] = ready(answerOf(r))
 	}
 	return all
@@ -164,11 +165,11 @@ func (r *Relay) waitedTooLong() ending {
 
 // fail ends a call with an answer of Cabrank's own. No other place makes one (R13).
 func (c *call) fail(why ending, now time.Duration) {
-	if c.done {
+	if c.ended {
 		return
 	}
-	if why == endedDraining && c.via != nil {
-		c.via.upstream.cuts++
+	if why == endedDraining && c.main.via != nil {
+		c.main.via.upstream.cuts++
 	}
 	c.leaveQueue(now)
 	c.leaveWorker(outcomeOf(why), now)
@@ -178,8 +179,8 @@ func (c *call) fail(why ending, now time.Duration) {
 		c.endAt = 0
 		c.setClock(now)
 	}
-	if !c.failed { // an answer that is still being delivered can fail once more
-		c.failed, c.failedAs = true, why
+	if c.failedAs == notEnded { // an answer that is still being delivered can fail once more
+		c.failedAs = why
 		c.st.tally.refused[why]++
 	}
 	c.noteRefused(&a.answer)
@@ -187,7 +188,19 @@ func (c *call) fail(why ending, now time.Duration) {
 		c.pumpAnswer(now)
 		return
 	}
-	c.finish(now)
+	c.end(now)
+}
+
+// abandoned ends a call whose caller has reset it, lost its connection or broken a rule.
+func (c *call) abandoned(now time.Duration) {
+	c.leaveQueue(now)
+	if !c.ended {
+		c.code, c.httpStatus = grpcwire.Cancelled, c.main.httpStatus
+		if c.late() { // it left because its time was up
+			c.code = grpcwire.DeadlineExceeded
+		}
+	}
+	c.end(now)
 }
 
 func outcomeOf(why ending) rank.Outcome {
@@ -224,7 +237,7 @@ func (c *call) writeAnswer(conn *h2.Conn, why ending, now time.Duration) (more b
 		conn.WriteHeaders(&c.down, true, c.replyHead(), a.trailers, behind)
 	case sent:
 		conn.Reset(&c.down, h2.InternalError)
-	case c.head.bodyless:
+	case c.head.Bodyless:
 		conn.WriteHeaders(&c.down, true, a.http, behind)
 	default:
 		conn.WriteHeaders(&c.down, false, a.http, behind)
@@ -233,4 +246,12 @@ func (c *call) writeAnswer(conn *h2.Conn, why ending, now time.Duration) (more b
 		return true
 	}
 	return false
+}
+
+// replyHead returns the HEADERS of Cabrank's own answer to a gRPC call.
+func (c *call) replyHead() []byte {
+	if c.head.Answer != nil {
+		return c.head.Answer
+	}
+	return c.st.relay.replyHead
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/cabrank/cabrank/internal/callers"
 	"github.com/cabrank/cabrank/internal/grpcwire"
 	"github.com/cabrank/cabrank/internal/h2"
+	"github.com/cabrank/cabrank/internal/head"
 )
 
 // exchangeSize is the most memory that an exchange takes beside its buffers and its head:
@@ -87,12 +88,12 @@ func (cc *callerConn) otherwise(b *h2.Block) (serve func(*Exchange)) {
 	if other == nil || cc.local != nil || cc.sameHead(b) != nil { // a call, like the last one
 		return nil
 	}
-	contentType, _ := b.Watched(fieldContentType)
-	method, _ := b.Watched(fieldMethod)
+	contentType, _ := b.Watched(head.FieldContentType)
+	method, _ := b.Watched(head.FieldMethod)
 	if grpcwire.IsGRPC(contentType.Value) && string(method.Value) == http.MethodPost {
 		return nil
 	}
-	path, found := b.Watched(fieldPath)
+	path, found := b.Watched(head.FieldPath)
 	if !found { // CONNECT, or a header list that was cut off
 		return nil
 	}
@@ -127,7 +128,7 @@ func (x *Exchange) requestHeaders(b *h2.Block, end bool, now time.Duration) {
 }
 
 func (x *Exchange) readMethod(b *h2.Block) {
-	verb, found := b.Watched(fieldMethod)
+	verb, found := b.Watched(head.FieldMethod)
 	x.bodyless = found && string(verb.Value) == http.MethodHead
 }
 

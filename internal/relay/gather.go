@@ -19,20 +19,6 @@ const (
 	gatherLonger = time.Second
 )
 
-// gather makes a call wait for the beginning of its request.
-func (c *call) gather(now time.Duration) {
-	if c.gathered() {
-		c.enter(now)
-		return
-	}
-	c.state, c.patience = callGathering, now+gatherFor
-	// Most calls have their message right behind HEADERS and need no timer.
-	if conn := c.down.Conn(); conn == nil || !conn.Follows(&c.down) {
-		c.count()
-		c.setClock(now)
-	}
-}
-
 // gathered reports whether enough of the request is here to join the rank.
 func (c *call) gathered() bool {
 	if c.check != nil { // its token is not checked yet
@@ -53,7 +39,7 @@ func (c *call) gathered() bool {
 func (c *call) gatherMore(now time.Duration) {
 	st, cc := c.st, c.caller
 	if c.gathered() {
-		c.enter(now)
+		c.acquire(now)
 	} else {
 		c.count()
 		if !c.clock.Set() && c.patience != 0 {
@@ -82,7 +68,7 @@ func (c *call) patienceEnds(now time.Duration) {
 	case now < c.started+gatherLonger && c.method.CallerFirst():
 		c.patience = c.started + gatherLonger
 	default:
-		c.enter(now)
+		c.acquire(now)
 		return
 	}
 	c.setClock(now)

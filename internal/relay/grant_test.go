@@ -40,7 +40,7 @@ func TestGrantMeetsCancel(t *testing.T) {
 				wantReply(first, 1)
 				g.wantWaiting(0) // granted, and nobody can be told as long as we hold the lock
 				giveUp(c)
-				if !c.awaited || c.lease.Valid() {
+				if !c.awaited || c.main.lease.Valid() {
 					t.Error("the call must wait for its grant before it is used again")
 				}
 			})

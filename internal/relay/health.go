@@ -6,6 +6,7 @@ import (
 
 	"github.com/cabrank/cabrank/internal/grpcwire"
 	"github.com/cabrank/cabrank/internal/h2"
+	"github.com/cabrank/cabrank/internal/head"
 )
 
 const (
@@ -35,7 +36,36 @@ const (
 
 // offers reports whether callers can reach the service of a path.
 func (o OwnServices) offers(path []byte) bool {
-	return o == OwnAll || o == OwnHealth && bytes.HasPrefix(path, pathHealth)
+	return o == OwnAll || o == OwnHealth && bytes.HasPrefix(path, []byte("/grpc.health."))
+}
+
+// route is how a request is served.
+type route uint8
+
+const (
+	routeCall route = iota
+	routeHealthCheck
+	routeHealthWatch
+	routeHealthList
+	routeReflection
+)
+
+// routeOf tells health and reflection calls from ordinary ones (R7). A reflection call above
+// maxReflections is an ordinary one.
+func (r *Relay) routeOf(h *head.Head) route {
+	switch {
+	case !h.OwnService:
+		return routeCall
+	case h.IsCheck():
+		return routeHealthCheck
+	case string(h.Path) == "/grpc.health.v1.Health/Watch":
+		return routeHealthWatch
+	case string(h.Path) == "/grpc.health.v1.Health/List":
+		return routeHealthList
+	case bytes.HasPrefix(h.Path, []byte("/grpc.reflection.")) && r.takeReflection():
+		return routeReflection
+	}
+	return routeCall
 }
 
 // Serving reports whether the relay should get calls: enough endpoints are ready and it is
@@ -87,12 +117,19 @@ func (c *call) answerHealth(route route, now time.Duration) {
 // answerHere marks a call as answered by Cabrank. A connection with no other calls counts as
 // idle and may be evicted: a watcher asks again.
 func (c *call) answerHere(now time.Duration) {
-	c.state = callLocal
+	c.become(callLocal)
 	c.noteTaken()
-	c.answeredHere = true
 	c.caller.answeredHere++
 	c.caller.markIdle()
 	c.setClock(now)
+}
+
+// leaveHealth forgets a health call that has ended.
+func (c *call) leaveHealth() {
+	if c.health != nil {
+		c.caller.answeredHere--
+		delete(c.st.watches, c)
+	}
 }
 
 // localData takes bytes of the question, and answers when it is complete.
@@ -114,7 +151,7 @@ func (c *call) localData(p []byte, now time.Duration) {
 	if q.route == routeHealthCheck && status == grpcwire.HealthServiceUnknown {
 		c.code = grpcwire.NotFound
 		conn.WriteHeaders(&c.down, true, c.replyHead(), c.st.relay.unknownTail)
-		c.finish(now)
+		c.end(now)
 		return
 	}
 	conn.WriteHeaders(&c.down, false, c.replyHead())
@@ -178,10 +215,11 @@ func (c *call) startReflection(now time.Duration) {
 	}
 	if conn == nil { // no worker is ready: wait like any other call
 		c.st.relay.reflections.Add(-1)
-		c.enter(now)
+		c.acquire(now)
 		return
 	}
-	c.reflection, c.state = true, callRunning
+	c.reflection = true
+	c.become(callRunning)
 	c.noteTaken()
 	c.applyCallTimeout(now)
 	c.setClock(now)

@@ -33,7 +33,7 @@ func TestHedgesAreReused(t *testing.T) {
 			if a.up.Open() || a.hold.Set() || a.lease.Valid() || a.held != nil || a.via != nil || a.previous != 0 {
 				t.Errorf("an attempt for reuse has a past: %+v", a.attemptFields)
 			}
-			if again := st.newAttempt(nil); again != a {
+			if again := st.newAttempt(&call{st: st}); again != a {
 				t.Error("it is not used again")
 			}
 			st.recycleAttempt(a)

@@ -5,6 +5,7 @@ import (
 
 	"github.com/cabrank/cabrank/internal/callers"
 	"github.com/cabrank/cabrank/internal/h2"
+	"github.com/cabrank/cabrank/internal/head"
 	"github.com/cabrank/cabrank/internal/shard"
 )
 
@@ -22,20 +23,20 @@ func (cc *callerConn) identify(stream uint32, b *h2.Block) *callers.ID {
 		return cc.identifyLocal(stream, b)
 	case !cc.st.tokens.needsToken(cc):
 		if h != nil {
-			return h.callerID
+			return h.Caller
 		}
 		return cc.identifyForwarded(b)
-	case h != nil && cc.st.tokens.valid(h.pass):
-		cc.pass = h.pass
-		return h.callerID
+	case h != nil && cc.st.tokens.valid(h.Pass):
+		cc.pass = h.Pass
+		return h.Caller
 	}
 	cc.pass = cc.cachedPass(b)
 	return cc.withPass(cc.pass, cc.identifyForwarded(b))
 }
 
 // sameHead returns the head of the last call, if the next one has the very same block.
-func (cc *callerConn) sameHead(b *h2.Block) *requestHead {
-	if h := cc.head; h != nil && b.Same != 0 && h.same == b.Same {
+func (cc *callerConn) sameHead(b *h2.Block) *head.Head {
+	if h := cc.head; h != nil && b.Same != 0 && h.Same == b.Same {
 		return h
 	}
 	return nil
@@ -58,28 +59,55 @@ func (cc *callerConn) identifyLocal(stream uint32, b *h2.Block) *callers.ID {
 // identifyForwarded returns the caller that a proxy names, or the peer.
 func (cc *callerConn) identifyForwarded(b *h2.Block) *callers.ID {
 	if cc.proxied {
-		if caller, _, ok := cc.st.forwarded(b); ok {
+		if caller, _, ok := cc.st.heads.Rules.Forwarded(b); ok {
 			return cc.st.ids.Of(callers.Caller{Address: caller, Door: cc.callerID.Door}) // a certificate is the proxy's
 		}
 	}
 	return &cc.callerID
 }
 
-// forwarded returns the caller that a proxy has named in a request, and the list of who
-// stands before it.
-func (st *shardState) forwarded(b *h2.Block) (caller, before string, ok bool) {
-	w, _ := b.Watched(fieldForwardedFor)
-	list := string(w.Value)
-	if w.Count > 1 { // the engine noted only the last one
-		list = ""
-		for name, value := range Fields(b.Enc).All() {
-			if name == callers.ForwardedFor {
-				list += "," + value
-			}
-		}
-		list = list[1:]
+// headOf returns the head of a header block for one call, which gives it back with
+// releaseHead.
+func (cc *callerConn) headOf(b *h2.Block, id *callers.ID) *head.Head {
+	st := cc.st
+	if h := cc.sameHead(b); h != nil && h.Caller == id && h.Pass == cc.pass {
+		return st.heads.Again(h)
 	}
-	return st.conf.proxies.Caller(list)
+	h := st.heads.Read(b, &head.From{
+		ID: id, Key: cc.keyOf(b, id), Peer: cc.callerID.Address, Proxied: cc.proxied, InProcess: cc.local != nil,
+	})
+	checked := !st.tokens.needsToken(cc)
+	if !checked && cc.pass != nil {
+		path, _ := b.Watched(head.FieldPath)
+		h.SetPass(cc.pass, string(head.NameOf(path.Value)))
+		checked = true
+	}
+	if b.Same != 0 && checked {
+		cc.keepHead(h, b.Same)
+	}
+	return h
+}
+
+// keepHead keeps h for the connection's next call.
+func (cc *callerConn) keepHead(h *head.Head, same uint64) {
+	cc.dropHead()
+	h.Same = same
+	cc.head = h.Share()
+}
+
+// dropHead forgets the head of the last call.
+func (cc *callerConn) dropHead() {
+	if cc.head != nil {
+		cc.st.releaseHead(cc.head)
+		cc.head = nil
+	}
+}
+
+// releaseHead gives one reference back.
+func (st *shardState) releaseHead(h *head.Head) {
+	if key := st.heads.Release(h); key != nil {
+		st.keys.Drop(key, st.Now())
+	}
 }
 
 // keyOf returns the key of a request, with one more reference; nil if callers are not told

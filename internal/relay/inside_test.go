@@ -8,6 +8,7 @@ import (
 
 	"github.com/cabrank/cabrank/internal/callers"
 	"github.com/cabrank/cabrank/internal/h2"
+	"github.com/cabrank/cabrank/internal/head"
 	"github.com/cabrank/cabrank/internal/stats"
 	"github.com/cabrank/cabrank/internal/testkit"
 )
@@ -41,7 +42,7 @@ func (g *rig) numbers() map[string]int64 {
 			of["held"] += int64(cc.held)
 			cc.link.Conn.Each(func(s *h2.Stream) {
 				if c, is := s.Owner.(*call); is && c.node.Listed() {
-					of["held"] -= int64(callSize + cap(c.head.block) + cap(c.head.path))
+					of["held"] -= int64(callSize + cap(c.head.Block) + cap(c.head.Path))
 				}
 			})
 		}
@@ -115,7 +116,7 @@ func wireConstants() map[string]int64 {
 	return map[string]int64{
 		"max": lastID, "connWindow": connWindow, "enoughAnswers": stats.EnoughAnswers, "maxResets": maxResets, "maxRejecting": maxRejecting, "rejectTime": int64(rejectTime), "maxComplaints": maxComplaints,
 		"gatherFor": int64(gatherFor), "holdBriefly": int64(holdBriefly), "quietAfter": int64(quietAfter), "enoughRuns": stats.EnoughRuns, "maxMethods": stats.MaxMethods, "maxUnproven": stats.MaxUnproven, "maxChecksOf": maxChecksOf,
-		"maxKeepAlive": int64(maxKeepAlive), "maxAdded": int64(maxAdded), "largeLists": int64(h2.CallerAllowances()[h2.LargeList].Burst), "gatherLonger": int64(gatherLonger), "holdFor": int64(holdFor), "firstBackOff": int64(firstBackOff),
+		"maxKeepAlive": int64(maxKeepAlive), "maxAdded": int64(head.MaxAdded), "largeLists": int64(h2.CallerAllowances()[h2.LargeList].Burst), "gatherLonger": int64(gatherLonger), "holdFor": int64(holdFor), "firstBackOff": int64(firstBackOff),
 		"messageTime": int64(messageTime), "trailersTime": int64(trailersTime), "unheardFor": int64(maxDetached), "dialTimeout": int64(dialTimeout), "localIdle": int64(localIdle),
 		"absentAfter": int64(absentAfter), "keepAliveAnswer": int64(keepAliveAnswer), "finalGoAway": int64(finalGoAway),
 		"stallEvery": int64(stallEvery), "minKeyIdle": int64(callers.MinKeyIdle), "ownPatience": int64(callers.OwnIdleTime), "maxPassTime": int64(callers.MaxPassTime), "outputHigh": outputHigh, "waitingSize": waitingSize,

@@ -1,7 +1,6 @@
 package relay
 
 import (
-	"github.com/cabrank/cabrank/internal/callers"
 	"github.com/cabrank/cabrank/internal/rank"
 	"github.com/cabrank/cabrank/internal/stats"
 )
@@ -45,13 +44,4 @@ func rankLanes(lanes []Lane) []rank.LaneOptions {
 		options[i] = lane.LaneOptions
 	}
 	return options
-}
-
-// laneOf returns the lane of a call with this path and key.
-func (r *Relay) laneOf(path []byte, k *callers.Key) uint8 {
-	lane, found := r.lanes.Find(path)
-	if !found && k != nil {
-		lane = k.Lane
-	}
-	return lane
 }

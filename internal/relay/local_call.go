@@ -9,6 +9,7 @@ import (
 	"github.com/cabrank/cabrank/internal/callers"
 	"github.com/cabrank/cabrank/internal/grpcwire"
 	"github.com/cabrank/cabrank/internal/h2"
+	"github.com/cabrank/cabrank/internal/head"
 )
 
 // ErrCallCut is returned if a call has ended without its whole answer; Status says why.
@@ -296,7 +297,7 @@ func (c *LocalCall) answerHeaders(b *h2.Block, end bool) {
 		c.head = c.st.Pool().Append(c.head, b.Enc)
 		c.code = grpcwire.CodeFromHTTP(b.Status)
 	}
-	if w, found := b.Watched(fieldGRPCStatus); found {
+	if w, found := b.Watched(head.FieldGRPCStatus); found {
 		c.readStatus(w.Value, b)
 	}
 	c.ended = end
@@ -309,7 +310,7 @@ func (c *LocalCall) readStatus(value []byte, b *h2.Block) {
 		code = grpcwire.Unknown
 	}
 	c.code = code
-	if w, found := b.Watched(fieldGRPCMessage); found {
+	if w, found := b.Watched(head.FieldGRPCMessage); found {
 		c.message = string(grpcwire.DecodeMessage(nil, w.Value))
 	}
 }

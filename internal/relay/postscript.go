@@ -6,13 +6,10 @@ import (
 	"time"
 
 	"github.com/cabrank/cabrank/internal/h2"
+	"github.com/cabrank/cabrank/internal/head"
 )
 
 const (
-	// pushbackName is the field in which a gRPC answer says when to retry.
-	//
-	// Source: gRPC proposal A6, "Pushback".
-	pushbackName = "grpc-retry-pushback-ms"
 	// The fields that tell callers how their call was served (Options.Explain).
 	queueField  = "cabrank-queue-ms"
 	workerField = "cabrank-worker"
@@ -30,7 +27,7 @@ func (c *call) retryAfter(why ending, now time.Duration) (after time.Duration) {
 	case endedQueueFull, endedBuffer:
 		after = c.st.relay.rank.QueueTime()
 	case endedRate:
-		after = c.st.relay.rank.RateWait(c.head.account(), now)
+		after = c.st.relay.rank.RateWait(c.head.Account(), now)
 	default:
 	}
 	if after == 0 {
@@ -66,9 +63,9 @@ func (st *shardState) appendRetry(block []byte, after time.Duration, grpc bool) 
 	case !grpc:
 		return h2.AppendFieldBytes(block, "retry-after", appendCeil(st.digits[:0], after, time.Second))
 	case after < 0:
-		return h2.AppendField(block, pushbackName, "-1")
+		return h2.AppendField(block, head.Pushback, "-1")
 	default:
-		return h2.AppendFieldBytes(block, pushbackName, appendCeil(st.digits[:0], after, time.Millisecond))
+		return h2.AppendFieldBytes(block, head.Pushback, appendCeil(st.digits[:0], after, time.Millisecond))
 	}
 }
 
@@ -87,8 +84,8 @@ func (c *call) explanation() []byte {
 		return nil
 	}
 	block := c.st.appendQueueTime(c.st.scratch[:0], c.waited)
-	if c.lease.Valid() { // reflection has no slot
-		block = h2.AppendField(block, workerField, c.lease.Endpoint().Name())
+	if c.main.lease.Valid() { // reflection has no slot
+		block = h2.AppendField(block, workerField, c.main.lease.Endpoint().Name())
 	}
 	c.st.scratch = block
 	return block

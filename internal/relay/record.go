@@ -39,7 +39,7 @@ type tally struct {
 
 // record counts a finished call. No other place does.
 func (st *shardState) record(c *call, now time.Duration) {
-	if c.method == nil && c.grpc && c.answered {
+	if c.method == nil && c.grpc && c.main.answered {
 		st.relay.learnMethod(c)
 	}
 	ended := stats.Ended{
@@ -72,9 +72,9 @@ func (st *shardState) record(c *call, now time.Duration) {
 func (r *Relay) learnMethod(c *call) {
 	switch {
 	case c.code == grpcwire.Unimplemented:
-		r.services.answeredUnimplemented(c.head.path)
-	case !c.noThread:
-		c.method = r.methods.Learn(c.head.path, c.code == grpcwire.OK)
+		r.services.answeredUnimplemented(c.head.Path)
+	case !c.main.noThread:
+		c.method = r.methods.Learn(c.head.Path, c.code == grpcwire.OK)
 	}
 }
 
@@ -83,7 +83,7 @@ func (c *call) recordRun(m *stats.Method, now time.Duration) {
 	switch timeout := c.st.relay.settings().HangTimeout; {
 	case c.work.lost && timeout > 0 && c.work.total >= timeout:
 		m.Runs.Lost(c.work.total, now)
-	case c.answered && !c.endedByClock():
+	case c.main.answered && (c.code != grpcwire.DeadlineExceeded || !c.late()):
 		m.Runs.Answered(c.work.first)
 	}
 }
@@ -147,6 +147,8 @@ func addCounters[K interface {
 	fmt.Stringer
 }](all map[string]uint64, counters []uint64) {
 	for what, n := range counters {
-		all[K(what).String()] += n
+		if name := K(what).String(); name != "" {
+			all[name] += n
+		}
 	}
 }

@@ -136,7 +136,6 @@ type Relay struct {
 	shardTurn atomic.Uint32 // of the shard that gets the next connection
 	answers   answers
 	sources   callers.Sources
-	lanes     stats.Patterns[uint8] // by method
 
 	services services
 	start    time.Time
@@ -192,7 +191,6 @@ func New(o Options) *Relay {
 	r.replyHead = h2.AppendField(h2.AppendField(nil, ":status", "200"), "content-type", grpcwire.ContentType)
 	r.okTail = h2.AppendField(nil, "grpc-status", "0")
 	r.unknownTail = h2.AppendField(h2.AppendField(nil, "grpc-status", "5"), "grpc-message", "unknown service")
-	r.lanes = lanesOfMethods(o.Lanes)
 	r.door = door.New(r, o.Log)
 	group := shard.NewGroup(r.start, r.budget)
 	var locks []sync.Locker

@@ -5,7 +5,16 @@ import (
 
 	"github.com/cabrank/cabrank/internal/grpcwire"
 	"github.com/cabrank/cabrank/internal/h2"
+	"github.com/cabrank/cabrank/internal/head"
 )
+
+// requestBytes are the DATA of a request that are not sent yet or that a replay would need.
+type requestBytes struct {
+	req      []byte
+	reqBase  int // bytes dropped before req
+	credited int // bytes for which the caller has credit back
+	kept     int // bytes counted in shardState.replay
+}
 
 // requestHeaders implements owner. Trailers of a request only end it: gRPC has none, and
 // grpc-go ends a connection, with everybody's calls, when it meets some.
@@ -14,7 +23,7 @@ func (c *call) requestHeaders(b *h2.Block, end bool, now time.Duration) {
 		c.requestData(nil, end, now)
 		return
 	}
-	c.begin(b, end, now)
+	c.arrive(b, end, now)
 }
 
 // requestTooLarge implements owner: the part of the list within the limit says in which
@@ -25,58 +34,31 @@ func (c *call) requestTooLarge(end bool, now time.Duration) {
 		return
 	}
 	c.reqEnd = end
-	h := c.st.newHead(c.callerID)
-	h.readKind(c.caller, c.st.Block())
-	c.setHead(h)
+	c.setHead(c.st.heads.ReadKind(c.st.Block(), c.callerID))
 	c.fail(endedHeaders, now)
 }
 
-// begin reads a request's HEADERS and checks its token.
-func (c *call) begin(b *h2.Block, end bool, now time.Duration) {
-	st, cc := c.st, c.caller
-	c.reqEnd = end
-	c.setHead(c.caller.headOf(b, c.callerID))
-	if c.head.badTimeout {
-		c.fail(endedTimeout, now)
-		return
-	}
-	if c.head.connect { // RFC 9113 8.5: a tunnel is no call
-		c.fail(endedConnect, now)
-		return
-	}
-	if c.head.tooManyHops {
-		c.fail(endedCycle, now)
-		return
-	}
-	if after := c.head.mostTime(); after != 0 {
-		c.deadline = now + after
-	}
+// faultOf returns the answer to a head that no worker gets; notEnded: none.
+func faultOf(h *head.Head) ending {
 	switch {
-	case st.tokens.needsToken(cc) && c.head.pass == nil && !c.head.isCheck():
-		c.checkToken(b, now)
-	default:
-		c.admit(now)
+	case h.BadTimeout:
+		return endedTimeout
+	case h.Connect: // RFC 9113 8.5: a tunnel is no call
+		return endedConnect
+	case h.TooManyHops:
+		return endedCycle
 	}
-	st.shed(cc, now)
-}
-
-// mostTime is how long a call may take from its arrival, by its caller and by the rule of its
-// method; 0: as long as it likes.
-func (h *requestHead) mostTime() time.Duration {
-	if h.rule == nil || h.rule.Timeout == 0 || h.timeout != 0 && h.timeout < h.rule.Timeout {
-		return h.timeout
-	}
-	return h.rule.Timeout
+	return notEnded
 }
 
 // admit routes a call whose token, if one is needed, was checked.
 func (c *call) admit(now time.Duration) {
 	st, cc := c.st, c.caller
-	if c.head.notAllowed {
+	if c.head.NotAllowed {
 		c.fail(endedBarred, now)
 		return
 	}
-	if c.head.ownService && cc.fromNetwork() && !st.relay.settings().OwnServices.offers(c.head.path) {
+	if c.head.OwnService && cc.fromNetwork() && !st.relay.settings().OwnServices.offers(c.head.Path) {
 		c.fail(endedNoMethod, now)
 		return
 	}
@@ -89,7 +71,7 @@ func (c *call) admit(now time.Duration) {
 		c.fail(endedBuffer, now)
 	case route == routeHealthWatch, route == routeHealthList: // its answer is as long as workers have services
 		c.answerHealth(route, now)
-	case c.method == nil && c.grpc && st.relay.services.lacks(c.head.path):
+	case c.method == nil && c.grpc && st.relay.services.lacks(c.head.Path):
 		c.fail(endedNoMethod, now)
 	default:
 		st.retryBudget.Count(now)
@@ -98,9 +80,9 @@ func (c *call) admit(now time.Duration) {
 }
 
 // setHead sets the head of the call.
-func (c *call) setHead(h *requestHead) {
+func (c *call) setHead(h *head.Head) {
 	c.head = h
-	c.grpc, c.method = h.grpc, h.method
+	c.grpc, c.method = h.GRPC, h.Method
 }
 
 // timeoutField encodes a grpc-timeout of the time left.
@@ -121,7 +103,7 @@ func (c *call) requestData(p []byte, end bool, now time.Duration) {
 		c.localData(p, now)
 		return
 	}
-	if c.state == callOver {
+	if c.left() {
 		return
 	}
 	if c.state == callRunning {
@@ -130,36 +112,35 @@ func (c *call) requestData(p []byte, end bool, now time.Duration) {
 	if len(p) > 0 {
 		c.req = c.st.Pool().Append(c.req, p)
 	}
-	switch c.state {
-	case callRunning:
+	switch {
+	case c.state == callRunning:
 		c.touchReflection(now)
-		c.pumpRequest()
-	case callGathering:
+		c.main.pumpRequest()
+	case c.state == callGathering:
 		c.gatherMore(now)
-	case callQueued, callPausing:
+	case c.waits():
 		st, cc := c.st, c.caller
 		c.count()
 		st.shed(cc, now)
-	case callNew, callLocal, callOver: // handled above, or not needed
 	}
 }
 
 // passOn writes bytes that no replay will need straight to the worker, if no others wait and
 // as far as its window allows, and returns the rest.
 func (c *call) passOn(p []byte, now time.Duration) []byte {
-	conn := c.up.Conn()
-	if conn == nil || len(p) == 0 || c.reqSent < len(c.req) || c.keeps(len(c.req)+len(p)) {
+	conn := c.main.up.Conn()
+	if conn == nil || len(p) == 0 || c.main.reqSent < len(c.req) || c.keeps(len(c.req)+len(p)) {
 		return p
 	}
-	n := min(conn.Writable(&c.up), len(p))
+	n := min(conn.Writable(&c.main.up), len(p))
 	if n == 0 {
 		return p
 	}
 	c.spent = true
 	c.trimRequest()
-	conn.WriteData(&c.up, p[:n], c.reqEnd && n == len(p))
-	if c.up.LocalDone() {
-		c.via.sent(c.method, now)
+	conn.WriteData(&c.main.up, p[:n], c.reqEnd && n == len(p))
+	if c.main.up.LocalDone() {
+		c.main.via.sent(c.method, now)
 	}
 	c.reqBase += n
 	c.creditCaller(n)
@@ -196,7 +177,7 @@ func (a *attempt) pumpRequest() {
 // creditCaller gives credit back for bytes that were sent for the first time, not again by a
 // replay.
 func (c *call) creditCaller(n int) {
-	total := c.reqBase + c.reqSent
+	total := c.reqBase + c.main.reqSent
 	fresh := min(n, total-c.credited)
 	if fresh > 0 {
 		c.credited += fresh
@@ -214,16 +195,16 @@ func (c *call) trimRequest() {
 		return
 	}
 	c.keep(0)
-	if c.reqSent == 0 {
+	if c.main.reqSent == 0 {
 		return
 	}
 	c.spent = true
-	if 2*c.reqSent < len(c.req) { // as in trimAnswer
+	if 2*c.main.reqSent < len(c.req) { // as in trimAnswer
 		return
 	}
-	c.reqBase += c.reqSent
-	rest := copy(c.req, c.req[c.reqSent:])
-	c.req, c.reqSent = c.req[:rest], 0
+	c.reqBase += c.main.reqSent
+	rest := copy(c.req, c.req[c.main.reqSent:])
+	c.req, c.main.reqSent = c.req[:rest], 0
 	if rest == 0 {
 		c.st.Pool().Put(c.req)
 		c.req = nil
@@ -232,7 +213,7 @@ func (c *call) trimRequest() {
 
 // keeps reports whether the first n bytes of the request stay for a replay.
 func (c *call) keeps(n int) bool {
-	if c.hedging {
+	if c.hedge != nil {
 		return true // both attempts send from it, whatever a reload changes
 	}
 	if !c.replayable() || n > c.st.relay.settings().ReplayBytes {
@@ -242,17 +223,21 @@ func (c *call) keeps(n int) bool {
 	return extra <= 0 || c.st.replay+extra <= c.st.replayTotal
 }
 
-// replayable reports whether the call can still be sent to another worker unchanged.
-func (c *call) replayable() bool { return !c.committed && !c.spent }
-
-// abandoned ends a call whose caller has reset it, lost its connection or broken a rule.
-func (c *call) abandoned(now time.Duration) {
-	c.leaveQueue(now)
-	if !c.done {
-		c.code = grpcwire.Cancelled
-		if c.late() { // it left because its time was up
-			c.code = grpcwire.DeadlineExceeded
-		}
-	}
-	c.finish(now)
+// dropRequest frees the kept bytes of the request.
+func (c *call) dropRequest() {
+	pool := c.st.Pool()
+	pool.Put(c.req)
+	c.req, c.main.reqSent = nil, 0
+	c.keep(0)
 }
+
+// keep sets the number of bytes that the call keeps for a replay.
+func (c *call) keep(n int) {
+	if n != c.kept {
+		c.st.replay += int64(n - c.kept)
+		c.kept = n
+	}
+}
+
+// replayable reports whether the call can still be sent to another worker unchanged.
+func (c *call) replayable() bool { return !c.spent }

@@ -4,7 +4,6 @@ import (
 	"hash/maphash"
 
 	"github.com/cabrank/cabrank/internal/callers"
-	"github.com/cabrank/cabrank/internal/h2"
 )
 
 // settings are the options with values derived from them. A reload replaces them as a whole,
@@ -14,9 +13,8 @@ import (
 type settings struct {
 	Options
 
-	naming   callers.Naming
-	firstHop []byte // x-cabrank-hops for calls that have none, encoded
-	conf     *configs
+	naming callers.Naming
+	conf   *configs
 }
 
 func newSettings(o Options, seed maphash.Seed) *settings {
@@ -25,9 +23,6 @@ func newSettings(o Options, seed maphash.Seed) *settings {
 		naming:  callers.Naming{Keys: o.Keys, Lanes: lanesOfKeys(o.Lanes), Seed: seed, Connections: o.Limits.Connections},
 	}
 	s.conf = newConfigs(o)
-	if o.MaxHops > 0 {
-		s.firstHop = h2.AppendField(nil, hopsName, "1")
-	}
 	return s
 }
 
@@ -74,14 +69,11 @@ func (r *Relay) Reconfigure(o Options) {
 
 // adopt updates the copies of settings in the shard and its connections.
 func (st *shardState) adopt(before, next *settings) {
-	st.conf = next.conf
+	st.conf, st.heads.Rules = next.conf, next.conf.heads
 	st.keys.Naming = &next.naming
 	st.stalls.after = next.StallTimeout
 	for cc := range st.callers {
-		if cc.head != nil { // the next call may be another one by these
-			st.releaseHead(cc.head)
-			cc.head = nil
-		}
+		cc.dropHead() // the next call may be another one by these
 		cc.proxied = cc.fromNetwork() && st.conf.proxies.Has(cc.callerID.Address)
 		if !before.Keys.SameSource(&next.Keys) {
 			cc.leaveKey()

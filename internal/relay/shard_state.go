@@ -7,37 +7,12 @@ import (
 	"github.com/cabrank/cabrank/internal/callers"
 	"github.com/cabrank/cabrank/internal/door"
 	"github.com/cabrank/cabrank/internal/h2"
+	"github.com/cabrank/cabrank/internal/head"
 	"github.com/cabrank/cabrank/internal/list"
 	"github.com/cabrank/cabrank/internal/rank"
 	"github.com/cabrank/cabrank/internal/shard"
 	"github.com/cabrank/cabrank/internal/stats"
 )
-
-// Fields that the relay reads, by their ids in the watch list.
-const (
-	fieldMethod = iota
-	fieldPath
-	fieldStatus
-	fieldContentType
-	fieldTimeout
-	fieldForwardedFor
-	fieldGRPCStatus
-	fieldGRPCMessage
-	fieldPushback
-	fieldHops
-	fieldTries
-	fieldUser
-	fieldSocket
-	fieldClient
-)
-
-func watchedFields() []string {
-	return []string{
-		":method", ":path", ":status", "content-type", "grpc-timeout",
-		callers.ForwardedFor, "grpc-status", "grpc-message", pushbackName, hopsName, triesName,
-		door.UserField, door.SocketField, door.ClientField,
-	}
-}
 
 // fieldID returns the index of a name in a watch list, and adds it if needed; -1 for no name.
 func fieldID(names *[]string, name string) int {
@@ -61,13 +36,14 @@ type configs struct {
 	down, up h2.Config
 	local    h2.Config // of the end of a Local
 	proxies  door.Proxies
+	heads    *head.Rules
 
 	// Ids of request fields that the options name, -1: none.
-	fieldKey, fieldBalance, fieldToken int
+	fieldKey, fieldToken int
 }
 
 func newConfigs(o Options) *configs {
-	names := watchedFields()
+	names := head.Fields()
 	up := h2.NewWatchList(names...)
 	key, balance := fieldID(&names, o.Keys.Field()), fieldID(&names, o.BalanceKey)
 	token := -1
@@ -80,7 +56,8 @@ func newConfigs(o Options) *configs {
 		Window: o.Limits.Window, WindowPressed: o.Limits.Window / 2, MaxWindow: o.Limits.MaxWindow,
 		ConnWindow: connWindow, OutputHigh: outputHigh,
 	}
-	c := &configs{down: base, up: base, local: base, proxies: o.Proxies, fieldKey: key, fieldBalance: balance, fieldToken: token}
+	c := &configs{down: base, up: base, local: base, proxies: o.Proxies, fieldKey: key, fieldToken: token}
+	c.heads = head.NewRules(head.Rules{MaxHops: o.MaxHops, Proxies: o.Proxies, Balance: balance})
 	c.down.Server, c.down.MaxStreams, c.down.FrameTime = true, o.MaxStreams, o.Limits.Header
 	// Servers on gRPC's C core 1.51 end the connection, with everybody's calls,
 	// at a -bin field that is not base64 [E] (R12).
@@ -117,8 +94,7 @@ type shardState struct {
 	free           *call // calls for reuse
 	freeCount      int
 	made           int // calls in memory, with those for reuse
-	freeHeads      *requestHead
-	freeHeadCount  int
+	heads          head.Reader
 	freeAttempts   []*attempt
 	keys           keyring
 	tally          tally
@@ -128,7 +104,6 @@ type shardState struct {
 	scratch        []byte
 	access         Access // scratch, as the next
 	accessPath     []byte
-	tries          []byte   // scratch
 	digits         [16]byte // scratch for a number; on the stack it would escape
 	replay         int64    // bytes kept for replays, R3
 	replayTotal    int64
@@ -156,6 +131,7 @@ func newShardState(r *Relay, s *shard.Shard) *shardState {
 		disconnects: make(disconnects),
 		replayTotal: o.ReplayTotal / int64(o.Shards),
 	}
+	st.heads = head.Reader{Rules: o.conf.heads, Methods: r.methods, Lanes: lanesOfMethods(o.Lanes), Pool: s.Pool()}
 	st.stalls = newStallWatch(st, o.StallTimeout)
 	st.absents = newAbsentWatch(st)
 	st.tokens = tokenCache{st: st, auth: o.Auth, checks: make(map[string]*tokenCheck), ofSource: make(map[*callers.Source]int)}
@@ -199,7 +175,7 @@ func (st *shardState) newCall(caller *callerConn, id *callers.ID) *call {
 func (st *shardState) makeCall() *call {
 	c := &call{st: st}
 	c.down.Owner, c.clock.Owner = c, c
-	c.bindTo(c)
+	c.main = st.newAttempt(c)
 	if st.made++; st.made > maxFree {
 		st.relay.budget.Add(callSize)
 	}

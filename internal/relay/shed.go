@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	// callSize is the memory of a call beside its buffers: the call and its requestHead;
+	// callSize is the memory of a call beside its buffers: the call and its head;
 	// see TestCallSize.
 	callSize = 1296
 	// Connections are in classes by heldBytes: one below 16 KiB, and one for each
@@ -41,14 +41,14 @@ type sheddable struct {
 //
 // It is called where those buffers change, not where bytes pass through.
 func (c *call) count() {
-	if c.state != callQueued && c.state != callGathering && c.state != callPausing {
+	if !c.waits() {
 		c.leaveWaiting()
 		return
 	}
 	if !c.node.Listed() {
 		c.caller.waiting.Push(&c.node, c)
 	}
-	c.countHeld(callSize + cap(c.head.block) + cap(c.head.path) + cap(c.req) + cap(c.resp))
+	c.countHeld(callSize + cap(c.head.Block) + cap(c.head.Path) + cap(c.req) + cap(c.resp))
 }
 
 // leaveWaiting takes the call out of its connection's waiting calls.

@@ -5,6 +5,7 @@ import (
 
 	"github.com/cabrank/cabrank/internal/grpcwire"
 	"github.com/cabrank/cabrank/internal/h2"
+	"github.com/cabrank/cabrank/internal/head"
 	"github.com/cabrank/cabrank/internal/health"
 	"github.com/cabrank/cabrank/internal/stats"
 )
@@ -23,7 +24,7 @@ func (a *attempt) alive(b *h2.Block, end bool) bool {
 	if !end {
 		return b.Fields > plainFields || !a.via.upstream.endpoint.local
 	}
-	w, found := b.Watched(fieldGRPCStatus)
+	w, found := b.Watched(head.FieldGRPCStatus)
 	if !found {
 		return true
 	}

@@ -91,7 +91,7 @@ func (w *stallWatch) Expired(_ *shard.Timer, now time.Duration) {
 func (w *stallWatch) reclaim(now time.Duration) {
 	for i, c := range w.idle {
 		w.idle[i] = nil
-		if !w.st.relay.rank.Reclaims(c.lease, now) {
+		if !w.st.relay.rank.Reclaims(c.main.lease, now) {
 			continue
 		}
 		if c.idle.wanted++; c.idle.wanted >= reclaimLooks {
@@ -111,7 +111,7 @@ func (w *stallWatch) lookAtSlot(s *h2.Stream) {
 	a := s.Owner.(*attempt)
 	c := a.call
 	switch {
-	case a != &c.attempt: // the hedge of the same call
+	case a != c.main: // the hedge of the same call
 	case !c.awaitsCaller():
 		c.idle = stall{}
 	default:
@@ -125,7 +125,7 @@ func (w *stallWatch) lookAtSlot(s *h2.Stream) {
 func (w *stallWatch) lookAtAnswer(s *h2.Stream) {
 	switch o := s.Owner.(type) {
 	case *call:
-		if o.state == callOver && o.respSent < len(o.resp) {
+		if o.left() && o.respSent < len(o.resp) {
 			w.lookAt(o, &o.idle.looks, w.answerLooks())
 		}
 	case *Exchange:
@@ -163,11 +163,11 @@ func (w *stallWatch) lookAt(f failer, idle *uint32, looks uint32) {
 // part, however long the worker is silent.
 func (c *call) awaitsCaller() bool {
 	switch {
-	case c.state != callRunning || !c.lease.Valid():
+	case c.state != callRunning || !c.main.lease.Valid():
 		return false
 	case c.respSent < len(c.resp), c.localCall().unread():
 		return true
 	default:
-		return !c.reqEnd && c.reqSent == len(c.req)
+		return !c.reqEnd && c.main.reqSent == len(c.req)
 	}
 }

@@ -276,8 +276,9 @@ func wantFreeListSane(t testing.TB) func(*shardState) {
 				t.Fatal("a call is twice in the free list")
 			}
 			seen[c] = true
-			if c.state != callNew || c.done || c.awaited || c.node.Listed() || c.lease.Valid() || c.down.Open() || c.up.Open() ||
-				c.clock.Set() || c.hold.Set() || c.hedge != nil || c.req != nil || c.resp != nil || c.caller != nil || c.via != nil {
+			a := c.main
+			if c.state != callNew || c.ended || c.awaited || c.node.Listed() || c.down.Open() || c.clock.Set() || c.hedge != nil ||
+				c.req != nil || c.resp != nil || c.caller != nil || a.call != c || a.lease.Valid() || a.up.Open() || a.hold.Set() || a.via != nil {
 				t.Errorf("a call for reuse has a past: %+v", c)
 			}
 		}

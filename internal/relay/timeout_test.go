@@ -11,7 +11,7 @@ import (
 // late takes deadlines as peers see them.
 func TestLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := &call{st: &shardState{relay: &Relay{start: time.Now()}}, callFields: callFields{deadline: time.Second}}
+		c := &call{st: &shardState{relay: &Relay{start: time.Now()}}, callFields: callFields{due: due{deadline: time.Second}}}
 		pass(time.Second - 2*clockSkew)
 		if c.late() {
 			t.Error("late before the deadline")

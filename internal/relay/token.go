@@ -6,6 +6,7 @@ import (
 
 	"github.com/cabrank/cabrank/internal/callers"
 	"github.com/cabrank/cabrank/internal/h2"
+	"github.com/cabrank/cabrank/internal/head"
 )
 
 const (
@@ -72,7 +73,7 @@ func (cc *callerConn) cachedPass(b *h2.Block) *callers.KnownPass {
 // checkToken makes the call wait for the check of its token.
 func (c *call) checkToken(b *h2.Block, now time.Duration) {
 	w, _ := b.Watched(c.st.conf.fieldToken)
-	path, _ := b.Watched(fieldPath)
+	path, _ := b.Watched(head.FieldPath)
 	switch {
 	case w.Count > 1:
 		c.deny(errFields, now)
@@ -89,8 +90,9 @@ func (c *call) checkToken(b *h2.Block, now time.Duration) {
 		c.fail(endedChecks, now)
 		return
 	}
-	k.calls = append(k.calls, waitingCall{c, string(nameOf(path.Value))})
-	c.check, c.state = k, callGathering
+	k.calls = append(k.calls, waitingCall{c, string(head.NameOf(path.Value))})
+	c.become(callGathering)
+	c.check = k
 	c.count()
 	c.setClock(now)
 }
@@ -163,10 +165,10 @@ func (k *tokenCheck) next() (one waitingCall, more bool) {
 func (c *call) tokenPassed(p *callers.KnownPass, path string, now time.Duration) {
 	c.check = nil
 	c.leaveWaiting()
-	c.state = callNew
+	c.become(callNew)
 	c.callerID = c.caller.withPass(p, c.callerID)
-	c.head.setCaller(c.caller, c.callerID, path)
-	c.head.pass, c.head.notAllowed = p, !p.Allows(path)
+	c.setCaller(path)
+	c.head.SetPass(p, path)
 	st, cc := c.st, c.caller
 	c.admit(now) // it may be over then
 	st.shed(cc, now)
@@ -196,19 +198,17 @@ func (cc *callerConn) withPass(p *callers.KnownPass, id *callers.ID) *callers.ID
 	return cc.st.ids.Of(c)
 }
 
-// setCaller changes the caller of a head that no other call shares; the address stays.
-func (h *requestHead) setCaller(cc *callerConn, id *callers.ID, path string) {
-	if h.callerID == id {
+// setCaller tells the call's head, which no other call shares, that its caller is known now.
+func (c *call) setCaller(path string) {
+	h, cc := c.head, c.caller
+	if h.Caller == c.callerID {
 		return
 	}
-	head := h.block[:len(h.block)-len(h.callerID.Fields)]
-	h.listSize += id.ListSize - h.callerID.ListSize
-	h.callerID = id
-	if h.key != nil && cc.st.conf.fieldKey < 0 {
-		cc.st.keys.Drop(h.key, cc.st.Now())
-		cc.key = cc.st.keys.OfCaller(cc.key, id, cc.st.Now())
-		h.key = cc.key.Share()
-		h.lane = cc.st.relay.laneOf([]byte(path), h.key)
+	key := h.Key
+	if key != nil && cc.st.conf.fieldKey < 0 {
+		cc.st.keys.Drop(key, cc.st.Now())
+		cc.key = cc.st.keys.OfCaller(cc.key, c.callerID, cc.st.Now())
+		key = cc.key.Share()
 	}
-	h.block = cc.st.Pool().Append(head, id.Fields)
+	cc.st.heads.SetCaller(h, c.callerID, key, path)
 }

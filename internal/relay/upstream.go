@@ -3,6 +3,7 @@ package relay
 import (
 	"context"
 	"errors"
+	"iter"
 	"net"
 	"slices"
 	"time"
@@ -124,6 +125,19 @@ func (uc *upstreamConn) Expired(_ *shard.Timer, now time.Duration) {
 	uc.keepAlive(now)
 }
 
+// settled is called with the first SETTINGS of a worker (h2.Config). It ends calls that were
+// opened before and turn out to be too large.
+func settled(conn *h2.Conn) {
+	uc := conn.Owner.(*upstreamConn)
+	now := uc.upstream.st.Now()
+	for a := range uc.open(uc.attempts(func(a *attempt) bool { return !a.fits(conn) })) {
+		// If it cannot be taken back, the worker has it and will answer.
+		if a.unsend() && !a.failInRace(rank.NotSent, now) {
+			a.call.fail(endedHeaders, now)
+		}
+	}
+}
+
 // move sends new calls to another address, or to another process at the same address.
 func (u *upstream) move(network, address string) {
 	u.network, u.address, u.dials, u.turned, u.left, u.given, u.cutOff = network, address, backOff{}, health.Turned{}, 0, givenUp{}, false
@@ -151,16 +165,35 @@ func (uc *upstreamConn) Broken(_ *shard.Link, why *h2.ConnError) {
 	uc.upstream.st.noteBreach(ofWorker, uc.upstream.endpoint.name, why)
 	uc.retired = true
 	conn, now := uc.link.Conn, uc.upstream.st.Now()
-	var open []*attempt
-	conn.Each(func(s *h2.Stream) { open = append(open, s.Owner.(*attempt)) })
-	for _, a := range open {
+	for a := range uc.open(uc.attempts(nil)) {
 		switch {
 		case conn.Unsend(&a.up):
 			a.workerLost(false, now)
-		case a.detached:
+		case a.call.state == callDetached:
 			a.endDetached(rank.Failed, now)
 		case !a.failInRace(rank.Failed, now):
 			a.call.fail(endedBroken, now)
+		}
+	}
+}
+
+// attempts returns those that are open on the connection and pass which; nil: all.
+func (uc *upstreamConn) attempts(which func(*attempt) bool) (found []*attempt) {
+	uc.link.Conn.Each(func(s *h2.Stream) {
+		if a := s.Owner.(*attempt); which == nil || which(a) {
+			found = append(found, a)
+		}
+	})
+	return found
+}
+
+// open goes through attempts and skips those that the end of another one has ended.
+func (uc *upstreamConn) open(attempts []*attempt) iter.Seq[*attempt] {
+	return func(yield func(*attempt) bool) {
+		for _, a := range attempts {
+			if a.up.Conn() == uc.link.Conn && !yield(a) {
+				return
+			}
 		}
 	}
 }

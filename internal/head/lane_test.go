@@ -1,22 +1,21 @@
-package relay
+package head
 
 import (
 	"testing"
 
 	"github.com/cabrank/cabrank/internal/callers"
-	"github.com/cabrank/cabrank/internal/rank"
+	"github.com/cabrank/cabrank/internal/stats"
 )
 
 // A call has the lane of its method, by whole name before service, or else the lane of its
 // caller, or else none.
 func TestLanes(t *testing.T) {
-	g := newRig(t, func(o *Options) {
-		o.Lanes = []Lane{
-			{LaneOptions: rank.LaneOptions{Name: "admin"}, Methods: []string{"/test.Admin/*", "/test.Greeter/Stop"}},
-			{LaneOptions: rank.LaneOptions{Name: "batch"}, Methods: []string{"/test.Admin/Export"}, Keys: []string{"nightly"}},
-		}
-	})
-	nightly := &callers.Key{Lane: g.settings().naming.Lanes["nightly"]}
+	const hello = "/test.Greeter/Hello"
+	r := Reader{Lanes: stats.Patterns[uint8]{}}
+	r.Lanes.Add("/test.Admin/*", 1)
+	r.Lanes.Add("/test.Greeter/Stop", 1)
+	r.Lanes.Add("/test.Admin/Export", 2)
+	nightly := &callers.Key{Lane: 2}
 	for _, c := range []struct {
 		path string
 		key  *callers.Key
@@ -33,7 +32,7 @@ func TestLanes(t *testing.T) {
 		{"*", nil, 0},
 		{"", nightly, 2},
 	} {
-		if got := g.laneOf([]byte(c.path), c.key); got != c.want {
+		if got := r.laneOf([]byte(c.path), c.key); got != c.want {
 			t.Errorf("%s: lane %d, want %d", c.path, got, c.want)
 		}
 	}
