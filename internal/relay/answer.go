@@ -51,7 +51,9 @@ func (h workerSide) Headers(s *h2.Stream, b *h2.Block, end bool) {
 	if !a.answered {
 		a.call.work.first = now - a.lease.At()
 	}
-	a.call.touchReflection(now)
+	if a.call.reflection {
+		a.call.setClock(now) // its idle time begins anew
+	}
 	switch {
 	case a.call.state == callDetached:
 		a.detachedHeaders(b, end, now)
@@ -88,7 +90,9 @@ func (h workerSide) Data(s *h2.Stream, p []byte, end bool) {
 		a.detachedData(p, end, now)
 		return
 	}
-	a.stopHolding()
+	if a.held != nil {
+		a.stopHolding()
+	}
 	a.call.answerData(p, end, now)
 }
 
@@ -163,20 +167,26 @@ func (c *call) commit() {
 
 // passTrailers passes on the end of the answer, behind the bytes that wait for the caller.
 func (c *call) passTrailers(b *h2.Block) {
+	var behind []byte
+	if c.st.relay.settings().Explain {
+		behind = c.explanation()
+	}
 	if c.respSent < len(c.resp) {
 		c.respTail = c.st.Pool().Append(c.respTail[:0], b.Enc)
-		c.respTail = c.st.Pool().Append(c.respTail, c.explanation())
+		c.respTail = c.st.Pool().Append(c.respTail, behind)
 		return
 	}
 	if conn := c.down.Conn(); conn != nil {
-		conn.WriteHeaders(&c.down, true, b.Enc, c.explanation())
+		conn.WriteHeaders(&c.down, true, b.Enc, behind)
 	}
 }
 
 // answerData writes bytes of the answer to the caller as far as its window allows, and
 // puts the rest into the call's buffer.
 func (c *call) answerData(p []byte, end bool, now time.Duration) {
-	c.touchReflection(now)
+	if c.reflection {
+		c.setClock(now)
+	}
 	if c.sent > 0 && len(p) > 0 && !c.goesOn && c.grpc && c.boundary.Begun() == 0 {
 		c.goesOn = true
 		c.st.relay.rank.GoesOn(c.main.lease, now)
@@ -383,4 +393,57 @@ func (a *attempt) workerLost(sent bool, now time.Duration) {
 		c.work.lost = !c.main.answered
 		c.fail(endedLost, now)
 	}
+}
+
+// absorb lets the worker send on although the caller does not read the answer, so
+// that the worker finishes and its slot becomes free (R9): the worker gets credit
+// back for bytes that wait here. This credit, ahead of the caller, counts against
+// three bounds:
+//
+//   - the call: waiting bytes and those that the worker may still send are together
+//     at most Options.AbsorbBytes, or one window if that is more;
+//   - the connection: half of Limits.Buffer, so that a caller with slow readers can
+//     still begin new calls;
+//   - the process: half of what may be buffered. While more than half of that is in
+//     use, no credit is given.
+//
+// Credit goes out in halves of the first window, and does not make the window grow:
+// only callers that read get larger windows (R11).
+func (c *call) absorb() {
+	conn := c.main.up.Conn()
+	if conn == nil || c.respEnd {
+		return
+	}
+	step := min(c.main.up.Window(), int(c.st.conf.up.Window)) / 2
+	owed := c.main.up.Debt() // of bytes that were taken
+	unpaid := len(c.resp) - c.respSent - c.ahead + owed
+	if step == 0 || unpaid < step {
+		return
+	}
+	o, cc := c.st.relay.settings(), c.caller
+	room := min(o.AbsorbBytes-c.main.up.Window()-c.ahead, o.Limits.Buffer/2-cc.ahead) + owed
+	n := min(unpaid, room) / step * step
+	loan := max(n-owed, 0)
+	if n <= 0 || c.st.relay.budget.Pressed() {
+		return
+	}
+	if r := c.st.relay; r.absorbed.Add(int64(loan)) > r.bufferTotal()/2 {
+		r.absorbed.Add(int64(-loan))
+		return
+	}
+	c.ahead += loan
+	cc.ahead += loan
+	conn.Advance(&c.main.up, n)
+}
+
+// repay subtracts n bytes from the credit that was given ahead: the caller has taken
+// them, or never will. It returns how many bytes were not part of that credit.
+func (c *call) repay(n int) int {
+	paid := min(n, c.ahead)
+	if paid > 0 {
+		c.ahead -= paid
+		c.caller.ahead -= paid
+		c.st.relay.absorbed.Add(int64(-paid))
+	}
+	return n - paid
 }

@@ -88,7 +88,9 @@ func (a *attempt) Expired(_ *shard.Timer, now time.Duration) {
 		a.endDetached(rank.Cancelled, now)
 		return
 	}
-	a.stopHolding()
+	if a.held != nil {
+		a.stopHolding()
+	}
 }
 
 // sendTo opens the call's stream at the endpoint of the lease. It reports false if the
@@ -97,7 +99,9 @@ func (a *attempt) Expired(_ *shard.Timer, now time.Duration) {
 func (c *call) sendTo(lease rank.Lease, now time.Duration) bool {
 	c.main.hasSlot(lease)
 	c.become(callRunning)
-	c.noteTaken()
+	if c.caller.local != nil {
+		c.noteTaken()
+	}
 	c.applyCallTimeout(now)
 	if rule := c.head.Rule; rule != nil {
 		c.planHedge(rule, now)
@@ -325,9 +329,6 @@ func (a *attempt) holdBack(b *h2.Block, now time.Duration) {
 
 // stopHolding sends held HEADERS to the caller.
 func (a *attempt) stopHolding() {
-	if a.held == nil {
-		return
-	}
 	c := a.call
 	a.winRace(c.st.Now())
 	c.st.StopTimer(&a.hold)
@@ -344,4 +345,28 @@ func (a *attempt) clearAnswer() {
 	st.Pool().Put(a.held)
 	a.held = nil
 	a.answered, a.noThread, a.code, a.httpStatus = false, false, grpcwire.OK, 0
+}
+
+// work adds up the time in which a call has a slot. Attempts at the same time count once.
+type work struct {
+	tries int // attempts with a slot now
+	since time.Duration
+	total time.Duration
+	first time.Duration // from the grant to the first byte of the answer, of the attempt that answered
+	any   bool
+	lost  bool // the last attempt ended unanswered with its worker's connection
+}
+
+func (w *work) begin(at time.Duration) {
+	if w.tries == 0 {
+		w.since = at
+	}
+	w.tries++
+	w.any = true
+}
+
+func (w *work) end(now time.Duration) {
+	if w.tries--; w.tries == 0 {
+		w.total += max(now-w.since, 0)
+	}
 }

@@ -164,7 +164,9 @@ func (c *call) answer(b *h2.Block, now time.Duration) {
 		c.st.tally.events[eventPassedOn]++
 		c.st.logNoThread(c.st.upstreamOf(a.lease.Endpoint()).endpoint)
 	}
-	a.stopHolding()
+	if a.held != nil {
+		a.stopHolding()
+	}
 	c.commit()
 	c.respEnd = true
 	c.passTrailers(b)
@@ -190,7 +192,9 @@ func (c *call) end(now time.Duration) {
 	}
 	if !c.ended {
 		c.ended = true
-		c.leaveHealth()
+		if c.health != nil {
+			c.leaveHealth()
+		}
 		c.st.record(c, now)
 		if !c.health.watches() && c.state != callDetached {
 			c.st.callFinished()

@@ -3,10 +3,12 @@ package relay
 import (
 	"crypto/tls"
 	"net"
+	"net/http"
 	"time"
 
 	"github.com/cabrank/cabrank/internal/callers"
 	"github.com/cabrank/cabrank/internal/door"
+	"github.com/cabrank/cabrank/internal/grpcwire"
 	"github.com/cabrank/cabrank/internal/h2"
 	"github.com/cabrank/cabrank/internal/head"
 	"github.com/cabrank/cabrank/internal/list"
@@ -293,4 +295,70 @@ func (cc *callerConn) markIdle() {
 	if cc.link.Conn.Streams() == cc.answeredHere && !cc.link.Closed() {
 		cc.source.MarkIdle(&cc.idle, cc, cc.st.number)
 	}
+}
+
+// owner has a stream of a caller's connection: a call or an Exchange. Which of them, the
+// request's HEADERS decide (callerSide.Accept). It is h2.Stream.Owner from then on.
+//
+// Concurrency: all methods run under the lock of the shard.
+type owner interface {
+	requester
+	leaver
+	// pumpAnswer is told that at least one byte can be written.
+	pumpAnswer(now time.Duration)
+}
+
+// requester takes the frames that its caller sends.
+type requester interface {
+	// requestHeaders takes the head of the request, or its trailers.
+	requestHeaders(b *h2.Block, end bool, now time.Duration)
+	// requestTooLarge takes the place of requestHeaders where the list is above the
+	// limit that was announced.
+	requestTooLarge(end bool, now time.Duration)
+	requestData(p []byte, end bool, now time.Duration)
+}
+
+// leaver can be ended early.
+type leaver interface {
+	// abandoned is told that the caller has gone: its stream, its connection, or it
+	// has broken a rule. It closes the stream, if that is open still.
+	abandoned(now time.Duration)
+	// drained is told that the time of a drain is over. It may still answer within
+	// messageTime.
+	drained(now time.Duration)
+	// cutOff ends it at once. It may write what fits without the caller's reading.
+	cutOff(now time.Duration)
+}
+
+// ownerOf returns the owner of a stream.
+func ownerOf(s *h2.Stream) owner {
+	if c, is := s.Owner.(*call); is { // mostly; and cheaper to ask for than the interface
+		return c
+	}
+	return s.Owner.(owner)
+}
+
+// owners returns the owners of the open streams of the connection.
+func (cc *callerConn) owners() (open []owner) {
+	cc.link.Conn.Each(func(s *h2.Stream) { open = append(open, ownerOf(s)) })
+	return open
+}
+
+// otherwise returns the code of this process that serves a request; nil: it is a call.
+// Requests from this process are calls: code that serves exchanges may make them.
+func (cc *callerConn) otherwise(b *h2.Block) (serve func(*Exchange)) {
+	other := cc.st.relay.settings().Other
+	if other == nil || cc.local != nil || cc.sameHead(b) != nil { // a call, like the last one
+		return nil
+	}
+	contentType, _ := b.Watched(head.FieldContentType)
+	method, _ := b.Watched(head.FieldMethod)
+	if grpcwire.IsGRPC(contentType.Value) && string(method.Value) == http.MethodPost {
+		return nil
+	}
+	path, found := b.Watched(head.FieldPath)
+	if !found { // CONNECT, or a header list that was cut off
+		return nil
+	}
+	return other(Head{method.Value, path.Value, contentType.Value})
 }

@@ -16,15 +16,6 @@ import (
 // its stream is cancelled.
 const maxDetached = 30 * time.Second
 
-// onCancel returns what happens to the call's slot if it is cancelled: by the method's rule,
-// or by Options.OnCancel.
-func (c *call) onCancel() rank.OnCancel {
-	if rule := c.head.Rule; rule != nil && rule.OnCancel != 0 {
-		return rule.OnCancel
-	}
-	return c.st.relay.settings().OnCancel
-}
-
 // mayFinish reports whether the worker may finish the call after its caller has gone: not if
 // it waits for the rest of the request, and not when the relay ends.
 func (c *call) mayFinish() bool {

@@ -72,7 +72,9 @@ func (c *call) reset() {
 	}
 	c.node.Leave()
 	c.countHeld(0)
-	c.repay(c.ahead)
+	if c.ahead > 0 {
+		c.repay(c.ahead)
+	}
 	pool.Put(c.req)
 	pool.Put(c.resp)
 	pool.Put(c.respTail)

@@ -17,7 +17,7 @@ func TestEndings(t *testing.T) {
 		t.Fatal(err)
 	}
 	answers, tokens := newAnswers(), map[string]ending{}
-	for why := range endings {
+	for why := endedQueueFull; why < endings; why++ {
 		a := &answers[why]
 		if other, taken := tokens[a.token]; taken || a.token == "" {
 			t.Errorf("endings %d and %d share the token %q", why, other, a.token)

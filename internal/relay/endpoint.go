@@ -92,18 +92,6 @@ func (r *Relay) Down(e *Endpoint) {
 // calls, waiting ones as well, are answered at once that no worker is ready.
 func (r *Relay) Outage(outage bool) { deliver(r.rank.SetOutage(outage, r.now(), nil)) }
 
-// touchEvery is the resolution of Endpoint.lastDone: a store for each call would move its
-// cache line between cores at each call.
-const touchEvery = time.Millisecond
-
-// touch notes that the endpoint has completed an answer.
-func (u *upstream) touch(now time.Duration) {
-	if now >= u.touched+touchEvery || u.touched == 0 {
-		u.touched = now
-		u.endpoint.lastDone.Store(int64(now))
-	}
-}
-
 // answered returns when the endpoint last completed an answer, 0 for never. It may be
 // touchEvery too early.
 func (e *Endpoint) answered() time.Duration { return time.Duration(e.lastDone.Load()) }

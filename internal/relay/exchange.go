@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/cabrank/cabrank/internal/callers"
-	"github.com/cabrank/cabrank/internal/grpcwire"
 	"github.com/cabrank/cabrank/internal/h2"
 	"github.com/cabrank/cabrank/internal/head"
 )
@@ -79,25 +78,6 @@ func (st *shardState) newExchange(cc *callerConn, id *callers.ID, serve func(*Ex
 	x.changed.L = st
 	st.calls++
 	return x
-}
-
-// otherwise returns the code of this process that serves a request; nil: it is a call.
-// Requests from this process are calls: code that serves exchanges may make them.
-func (cc *callerConn) otherwise(b *h2.Block) (serve func(*Exchange)) {
-	other := cc.st.relay.settings().Other
-	if other == nil || cc.local != nil || cc.sameHead(b) != nil { // a call, like the last one
-		return nil
-	}
-	contentType, _ := b.Watched(head.FieldContentType)
-	method, _ := b.Watched(head.FieldMethod)
-	if grpcwire.IsGRPC(contentType.Value) && string(method.Value) == http.MethodPost {
-		return nil
-	}
-	path, found := b.Watched(head.FieldPath)
-	if !found { // CONNECT, or a header list that was cut off
-		return nil
-	}
-	return other(Head{method.Value, path.Value, contentType.Value})
 }
 
 // requestHeaders implements owner.

@@ -54,8 +54,6 @@ const (
 // maxReflections is an ordinary one.
 func (r *Relay) routeOf(h *head.Head) route {
 	switch {
-	case !h.OwnService:
-		return routeCall
 	case h.IsCheck():
 		return routeHealthCheck
 	case string(h.Path) == "/grpc.health.v1.Health/Watch":
@@ -126,10 +124,8 @@ func (c *call) answerHere(now time.Duration) {
 
 // leaveHealth forgets a health call that has ended.
 func (c *call) leaveHealth() {
-	if c.health != nil {
-		c.caller.answeredHere--
-		delete(c.st.watches, c)
-	}
+	c.caller.answeredHere--
+	delete(c.st.watches, c)
 }
 
 // localData takes bytes of the question, and answers when it is complete.
@@ -224,11 +220,4 @@ func (c *call) startReflection(now time.Duration) {
 	c.applyCallTimeout(now)
 	c.setClock(now)
 	c.open(conn, now)
-}
-
-// touchReflection restarts the idle timeout of a reflection call.
-func (c *call) touchReflection(now time.Duration) {
-	if c.reflection {
-		c.setClock(now)
-	}
 }

@@ -137,3 +137,12 @@ type keyring struct {
 
 // Expired implements shard.Expirer.
 func (k *keyring) Expired(_ *shard.Timer, now time.Duration) { k.Expire(now) }
+
+// needsToken reports whether calls of a connection need a token: those of a door in this
+// process may be authenticated already.
+func (t *tokenCache) needsToken(cc *callerConn) bool { return t.auth != nil && cc.fromNetwork() }
+
+// fromNetwork reports whether the calls of a connection need the checks of outside callers.
+func (cc *callerConn) fromNetwork() bool {
+	return cc.localCaller == nil || !cc.localCaller.authenticated
+}

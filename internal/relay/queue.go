@@ -22,7 +22,9 @@ func (c *call) replied(lease rank.Lease, reply rank.Reply, reason rank.Reason, n
 func (c *call) wait(now time.Duration) {
 	c.become(callQueued)
 	c.awaited, c.joined = true, now
-	c.noteTaken()
+	if c.caller.local != nil {
+		c.noteTaken()
+	}
 	c.count()
 	c.setClock(now)
 }
@@ -74,4 +76,13 @@ func (c *call) leaveQueue(now time.Duration) {
 	if c.awaited && c.st.relay.rank.Leave(&c.main.ticket) {
 		c.awaited = false
 	}
+}
+
+// onCancel returns what happens to the call's slot if it is cancelled: by the method's rule,
+// or by Options.OnCancel.
+func (c *call) onCancel() rank.OnCancel {
+	if rule := c.head.Rule; rule != nil && rule.OnCancel != 0 {
+		return rule.OnCancel
+	}
+	return c.st.relay.settings().OnCancel
 }

@@ -312,3 +312,7 @@ func deliver(grants []rank.Notice) {
 		grants[i] = rank.Notice{}
 	}
 }
+
+// settings returns the current settings. Calls read them as they go; values that a call keeps
+// from its beginning are in the call.
+func (r *Relay) settings() *settings { return r.set.Load() }

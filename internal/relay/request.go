@@ -62,7 +62,11 @@ func (c *call) admit(now time.Duration) {
 		c.fail(endedNoMethod, now)
 		return
 	}
-	switch route := st.relay.routeOf(c.head); {
+	route := routeCall
+	if c.head.OwnService {
+		route = st.relay.routeOf(c.head)
+	}
+	switch {
 	case route == routeHealthCheck && !cc.overLimit():
 		c.answerHealth(route, now)
 	case route == routeReflection:
@@ -114,7 +118,9 @@ func (c *call) requestData(p []byte, end bool, now time.Duration) {
 	}
 	switch {
 	case c.state == callRunning:
-		c.touchReflection(now)
+		if c.reflection {
+			c.setClock(now)
+		}
 		c.main.pumpRequest()
 	case c.state == callGathering:
 		c.gatherMore(now)

@@ -26,10 +26,6 @@ func newSettings(o Options, seed maphash.Seed) *settings {
 	return s
 }
 
-// settings returns the current settings. Calls read them as they go; values that a call keeps
-// from its beginning are in the call.
-func (r *Relay) settings() *settings { return r.set.Load() }
-
 // keepFixed copies the options that cannot change in a running relay.
 func (o *Options) keepFixed(before *Options) {
 	o.Shards, o.ReplayTotal = before.Shards, before.ReplayTotal

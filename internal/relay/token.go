@@ -48,15 +48,6 @@ type waitingCall struct {
 	path string
 }
 
-// needsToken reports whether calls of a connection need a token: those of a door in this
-// process may be authenticated already.
-func (t *tokenCache) needsToken(cc *callerConn) bool { return t.auth != nil && cc.fromNetwork() }
-
-// fromNetwork reports whether the calls of a connection need the checks of outside callers.
-func (cc *callerConn) fromNetwork() bool {
-	return cc.localCaller == nil || !cc.localCaller.authenticated
-}
-
 // valid reports whether a pass still counts.
 func (t *tokenCache) valid(p *callers.KnownPass) bool { return p.Valid(t.auth.Epoch(), t.st.Now()) }
 
