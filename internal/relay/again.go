@@ -17,6 +17,8 @@ import (
 const (
 	firstBackOff = 25 * time.Millisecond
 	lastBackOff  = time.Second
+	// backedOff stands for that wait.
+	backedOff = -1
 )
 
 // retryReason is why a call is retried.
@@ -70,27 +72,9 @@ func (c *call) retryAnswer(b *h2.Block, now time.Duration) bool {
 	case asked:
 		c.backOffs = 0 // A6: later retries begin with the shortest wait again
 	default:
-		pause = c.backOff()
+		pause = backedOff
 	}
-	return c.scheduleRetry(retryStatus, pause, c.main.verdict(), now)
-}
-
-// retryReset retries a call after RST_STREAM with an error code that maps to one of its
-// policy's codes.
-func (c *call) retryReset(code h2.ErrCode, now time.Duration) bool {
-	return c.hasRetry() && c.head.Rule.Repeats(codeOfReset(code)) &&
-		c.scheduleRetry(retryReset, c.backOff(), rank.Failed, now)
-}
-
-// retryLost retries a call that may have run on a worker whose connection is lost.
-func (c *call) retryLost(now time.Duration) bool {
-	return c.hasRetry() && c.scheduleRetry(retryLost, c.backOff(), outcomeOf(endedLost), now)
-}
-
-// retryDrained retries a call that Cabrank takes from its worker. It needs no budget, which
-// is for outages, and no wait.
-func (c *call) retryDrained(now time.Duration) bool {
-	return c.hasRetry() && c.scheduleRetry(retryDrained, 0, rank.Failed, now)
+	return c.retry(retryStatus, pause, c.main.verdict(), now)
 }
 
 // hasRetry reports whether the policy allows another retry and the call can be replayed (R3).
@@ -123,9 +107,16 @@ func (c *call) backOff() time.Duration {
 	return time.Duration(c.st.relay.settings().Random() * float64(longest))
 }
 
-// scheduleRetry ends a failed attempt and schedules the next one, if the deadline and the
-// budget allow it. It reports whether it did.
-func (c *call) scheduleRetry(why retryReason, pause time.Duration, outcome rank.Outcome, now time.Duration) bool {
+// retry ends a failed attempt and schedules the next one, if the policy, the deadline and the
+// budget allow it: the budget is for outages, not for what Cabrank takes from a worker. It
+// reports whether it did.
+func (c *call) retry(why retryReason, pause time.Duration, outcome rank.Outcome, now time.Duration) bool {
+	if !c.hasRetry() {
+		return false
+	}
+	if pause == backedOff {
+		pause = c.backOff()
+	}
 	switch {
 	case c.deadline != 0 && now+pause >= c.deadline:
 		c.st.tally.retriesDenied[deniedDeadline]++

@@ -337,7 +337,7 @@ func (c *call) workerReset(code h2.ErrCode, broken bool, now time.Duration) {
 	default:
 		c.code, c.httpStatus = codeOfReset(code), c.main.httpStatus
 		c.main.via.complaints++
-		if c.retryReset(code, now) {
+		if c.head.Rule.Repeats(c.code) && c.retry(retryReset, backedOff, rank.Failed, now) {
 			return
 		}
 		if conn := c.down.Conn(); conn != nil {
@@ -381,14 +381,14 @@ func lostOutcome(sent bool) rank.Outcome {
 func (a *attempt) workerLost(sent bool, now time.Duration) {
 	switch c := a.call; {
 	case a.call.state == callDetached:
-		a.detachedLost(sent, now)
+		a.endDetached(lostOutcome(sent), now)
 	case c.state != callRunning:
 	case c.endAt != 0:
 		c.fail(c.endReason, now)
 	case a.failInRace(lostOutcome(sent), now):
 	case !sent && c.replayable():
 		c.turnedAway(now)
-	case c.retryLost(now):
+	case c.retry(retryLost, backedOff, lostOutcome(sent), now):
 	default:
 		c.work.lost = !c.main.answered
 		c.fail(endedLost, now)

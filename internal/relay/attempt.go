@@ -230,27 +230,22 @@ func (a *attempt) freeSlot(outcome rank.Outcome, now time.Duration) {
 // verdict returns the outcome of an answered attempt: whether its status is a fault of
 // the worker rather than of the request.
 func (a *attempt) verdict() rank.Outcome {
+	fault := a.httpStatus >= http.StatusInternalServerError
+	if a.call.grpc {
+		fault = faults>>a.code&1 != 0
+	}
 	switch {
 	case a.noThread:
 		return rank.MaybeRefused
-	case a.isFault():
+	case fault:
 		return rank.Faulty
 	default:
 		return rank.OK
 	}
 }
 
-func (a *attempt) isFault() bool {
-	if !a.call.grpc {
-		return a.httpStatus >= http.StatusInternalServerError
-	}
-	switch a.code {
-	case grpcwire.Unavailable, grpcwire.Internal, grpcwire.Unknown, grpcwire.DataLoss:
-		return true
-	default:
-		return false
-	}
-}
+// faults are the codes, a bit each, that tell of a fault of the worker.
+const faults = 1<<grpcwire.Unavailable | 1<<grpcwire.Internal | 1<<grpcwire.Unknown | 1<<grpcwire.DataLoss
 
 // readStatus keeps the status of the answer for the record.
 func (a *attempt) readStatus(b *h2.Block) {

@@ -48,7 +48,7 @@ func (a *attempt) cut(now time.Duration) {
 		c.move(rank.NotSent, now)
 	case unseen && c.replayable():
 		c.requeue(rank.NotSent, now)
-	case c.retryDrained(now):
+	case c.retry(retryDrained, 0, rank.Failed, now):
 	default:
 		c.endAfterMessage(endedDraining, now)
 	}

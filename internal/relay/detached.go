@@ -97,15 +97,6 @@ func (a *attempt) detachedData(p []byte, end bool, now time.Duration) {
 	}
 }
 
-// detachedLost takes the end of the worker's connection.
-func (a *attempt) detachedLost(sent bool, now time.Duration) {
-	if !sent {
-		a.endDetached(rank.NotSent, now)
-		return
-	}
-	a.endDetached(outcomeOf(endedLost), now)
-}
-
 // endDetached gives the slot back. The call's memory may be in use again when it returns.
 func (a *attempt) endDetached(outcome rank.Outcome, now time.Duration) {
 	c := a.call

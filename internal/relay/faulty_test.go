@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/cabrank/cabrank/internal/grpcwire"
+	"github.com/cabrank/cabrank/internal/rank"
 )
 
 // A worker that answers quickly with faults of its own does not attract calls: one
@@ -50,13 +51,13 @@ func TestWhatIsAFault(t *testing.T) {
 	for code := range grpcwire.Code(grpcwire.NumCodes) {
 		a := attempt{call: &call{}, attemptFields: attemptFields{code: code, httpStatus: 200}}
 		a.call.grpc = true
-		if got, want := a.isFault(), slices.Contains(faults, code); got != want {
+		if got, want := a.verdict() == rank.Faulty, slices.Contains(faults, code); got != want {
 			t.Errorf("%v: got %v", code, got)
 		}
 	}
 	for status, want := range map[int]bool{200: false, 404: false, 429: false, 500: true, 503: true} {
 		a := attempt{call: &call{}, attemptFields: attemptFields{code: grpcwire.CodeFromHTTP(status), httpStatus: status}}
-		if got := a.isFault(); got != want {
+		if got := a.verdict() == rank.Faulty; got != want {
 			t.Errorf("HTTP %d: got %v", status, got)
 		}
 	}
