@@ -5,22 +5,11 @@ import (
 	"testing"
 )
 
-// way is one row of the interface: the ways to set some keys, and what they
-// hold after each.
-type way struct {
-	flag      string
-	argument  string
-	keys      string // separated by spaces, as the variables and values are
-	variables string
-	values    string
-	defaults  string
-}
-
-// ways are the flags that people type and the names that their files and
-// deployments hold. They are written out here and not taken from Keys, so that
-// none changes by accident.
-func ways() []way {
-	return []way{
+// Every flag, key and variable means the same as the other two, and has the default that is
+// promised. The flags that people type and the names that their files and deployments hold are
+// written out here and not taken from Keys, so that none changes by accident.
+func TestFlagsKeysAndVariables(t *testing.T) {
+	for _, way := range []struct{ flag, argument, key, variable, value, standard string }{
 		{"listen", "127.0.0.1:7000", "listen", "CABRANK_LISTEN", "127.0.0.1:7000", ":8080"},
 		{"workers", "3", "workers.count", "WORKERS_COUNT", "3", "4"}, // of the four CPUs that sources gives
 		{"workers", "2-7", "workers.count", "WORKERS_COUNT", "2-7", "4"},
@@ -47,57 +36,34 @@ func ways() []way {
 		{"socket-path", "/ws,/chat", "socket.path", "CABRANK_SOCKET_PATH", "/ws,/chat", "none"},
 		{"log-level", "warn", "log.level", "LOG_LEVEL", "warn", "info"},
 		{"log-format", "text", "log.format", "LOG_FORMAT", "text", "auto"},
-	}
-}
-
-// Every flag, key and variable means the same as the other two, and has the
-// default that is promised.
-func TestFlagsKeysAndVariables(t *testing.T) {
-	for _, s := range ways() {
-		t.Run(s.flag+", "+s.keys, func(t *testing.T) {
-			keys, values := strings.Fields(s.keys), strings.Fields(s.values)
-			byFlag := sources(nil)
-			byFlag.Flags = map[string]string{s.flag: s.argument}
-			var file strings.Builder
-			var environ []string
-			for i, key := range keys {
-				file.WriteString(key + ": " + yamlValue(values[i]) + "\n")
+	} {
+		t.Run(way.flag+", "+way.key, func(t *testing.T) {
+			byFlag, inFile := sources(nil), way.value
+			byFlag.Flags = map[string]string{way.flag: way.argument}
+			if strings.Contains(inFile, ",") {
+				inFile = "['" + strings.ReplaceAll(inFile, ",", "', '") + "']"
 			}
-			for i, variable := range strings.Fields(s.variables) {
-				environ = append(environ, variable+"="+values[i])
-			}
-			if keys[0] == "slots" { // an alias of the file, shown by its key
-				keys[0] = "workers.slots"
-			}
-			wantValues(t, byFlag, keys, values, "flag --"+s.flag)
-			wantValues(t, sources(map[string]string{"cabrank.yml": file.String()}), keys, values, "cabrank.yml:")
-			if len(environ) > 0 {
-				wantValues(t, sources(nil, environ...), keys, values, "variable ")
-				wantValues(t, sources(nil), keys, strings.Fields(s.defaults), "default")
+			wantValue(t, byFlag, way.key, way.value, "flag --"+way.flag)
+			wantValue(t, sources(map[string]string{"cabrank.yml": way.key + ": " + inFile}), way.key, way.value, "cabrank.yml:1")
+			if way.variable != "" {
+				wantValue(t, sources(nil, way.variable+"="+way.value), way.key, way.value, "variable "+way.variable)
+				wantValue(t, sources(nil), way.key, way.standard, "default")
 			}
 		})
 	}
 }
 
-// yamlValue writes a value as a file has it: what has commas is a list.
-func yamlValue(value string) string {
-	if strings.Contains(value, ",") {
-		return "['" + strings.ReplaceAll(value, ",", "', '") + "']"
-	}
-	return value
-}
-
-// wantValues holds what is shown of some keys, and where it comes from.
-func wantValues(t *testing.T, from Sources, keys, want []string, origin string) {
+// wantValue holds what is shown of a key, and where it comes from.
+func wantValue(t *testing.T, from Sources, key, want, origin string) {
 	t.Helper()
-	shown := map[string]Value{}
-	for _, value := range mustLoad(t, from).Values() {
-		shown[value.Key] = value
-	}
-	for i, key := range keys {
-		got := shown[key]
-		if strings.ReplaceAll(got.Value, ", ", ",") != want[i] || !strings.HasPrefix(got.Origin.String(), origin) {
-			t.Errorf("%s is %q from %q, want %q from %q", key, got.Value, got.Origin, want[i], origin)
+	for _, got := range mustLoad(t, from).Values() {
+		if got.Key != key && got.Key != "workers."+key { // slots is an alias
+			continue
 		}
+		if strings.ReplaceAll(got.Value, ", ", ",") != want || got.Origin.String() != origin {
+			t.Errorf("%s is %q from %q, want %q from %q", key, got.Value, got.Origin, want, origin)
+		}
+		return
 	}
+	t.Errorf("%s is not shown", key)
 }

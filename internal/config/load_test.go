@@ -77,7 +77,7 @@ func TestDefaults(t *testing.T) {
 		t.Errorf("defaults are %+v", config)
 	}
 	if config.DrainTimeout != 20*time.Second || config.PreStopDelay != 0 ||
-		config.BufferTotal != 64*MiB || config.Shards != 4 || len(config.Upstreams) != 0 {
+		config.BufferTotal != 64<<20 || config.Shards != 4 || len(config.Upstreams) != 0 {
 		t.Errorf("defaults are %+v", config)
 	}
 	if config.BalanceKey() != "" || config.OnCancel != 0 || config.CancelledSlots() != rank.Hold ||
@@ -142,29 +142,6 @@ metrics: {enabled: false, port: 7002, path: /m, interval: 9s}
 	}
 }
 
-// Flags win over variables, variables over the file, the file over defaults;
-// and each value knows where it came from.
-func TestPrecedenceAndOrigin(t *testing.T) {
-	from := sources(map[string]string{"cabrank.yml": "workers:\n  count: 2\n  slots: 3\nqueue:\n  length: 10\nlisten: :1000\n"},
-		"WORKERS_COUNT=5", "CABRANK_QUEUE_LENGTH=20", "CABRANK_DRAIN_TIMEOUT=3s", "WORKERS_POOL_SIZE=")
-	from.Flags = map[string]string{"workers": "6", "listen": "localhost:0", "metrics": "off", "probes": ":7777"}
-	c := mustLoad(t, from)
-	if c.Workers.Count.N != 6 || c.Workers.Slots.N != 3 || c.Queue.Length != 20 || c.DrainTimeout != 3*time.Second ||
-		c.Listen.Addr() != "localhost:0" || c.Metrics.On || c.Probes.Addr() != ":7777" {
-		t.Errorf("got %+v", c)
-	}
-	want := map[string]string{
-		"workers.count": "flag --workers", "workers.slots": "cabrank.yml:3", "queue.length": "variable CABRANK_QUEUE_LENGTH",
-		"listen": "flag --listen", "drain_timeout": "variable CABRANK_DRAIN_TIMEOUT",
-		"metrics": "flag --metrics", "probes": "flag --probes", "command": "default",
-	}
-	for _, value := range c.Values() {
-		if origin, listed := want[value.Key]; listed && value.Origin.String() != origin {
-			t.Errorf("%s comes from %q, want %q", value.Key, value.Origin, origin)
-		}
-	}
-}
-
 func TestWhichFileIsRead(t *testing.T) {
 	files := map[string]string{"cabrank.yml": "slots: 1", "gruf-relay.yml": "slots: 2", "env.yml": "slots: 3", "flag.yml": "slots: 4"}
 	only := func(names ...string) map[string]string {
@@ -201,68 +178,40 @@ func TestWhichFileIsRead(t *testing.T) {
 	}
 }
 
-func TestFileForms(t *testing.T) {
-	from := sources(map[string]string{"cabrank.yml": `# every form that a value may have
-server.proxy_timeout: "81s"  # dotted, quoted
-workers:                 # everything below is commented out
-#  count: 3
-upstreams: [a:1, "[::1]:2", unix:/run/a.sock]
-descriptors:
-  - busy, very
-  - &r full
-socket.path: /ws
-buffer_total: 2 MiB
-pre_stop_delay: 1m30s
-metrics: {enabled: off, path: &p /m}
-`})
-	c := mustLoad(t, from)
-	if c.CallTimeout != 81*time.Second || !slices.Equal(c.Upstreams, []string{"a:1", "[::1]:2", "unix:/run/a.sock"}) ||
-		!slices.Equal(c.Descriptors, []string{"busy, very", "full"}) || c.BufferTotal != 2*MiB ||
-		c.PreStopDelay != 90*time.Second || c.Metrics.On || c.Metrics.Path != "/m" {
-		t.Errorf("got %+v", c)
-	}
-	if len(c.Command) != 0 {
-		t.Errorf("upstreams with command %q", c.Command)
-	}
-	for _, empty := range []string{"", "\n# nothing\n", "---\n", "{}"} {
-		mustLoad(t, sources(map[string]string{"cabrank.yml": empty}))
-	}
-}
-
-func TestListsFromVariables(t *testing.T) {
-	c := mustLoad(t, sources(nil, "CABRANK_PROXIES=none", "CABRANK_UPSTREAMS=a:1, b:2"))
-	if len(c.Proxies) != 0 || !slices.Equal(c.Upstreams, []string{"a:1", "b:2"}) {
-		t.Errorf("got proxies %q, upstreams %q", c.Proxies, c.Upstreams)
-	}
-}
-
-// What a table shows can be written into a file and gives the same.
+// What is shown of a key can be written into a file, or a variable, and gives the same.
 func TestShownValuesCanBeReadBack(t *testing.T) {
-	from := sources(nil)
-	from.Flags = map[string]string{"queue-timeout": "1h0m", "probes": "[::1]:0"}
-	from.ReadFile = sources(map[string]string{"cabrank.yml": `descriptors: ['busy, very', full]
+	from := sources(map[string]string{"cabrank.yml": ruleFile + `descriptors: ['busy, very', full]
 socket.path: /ws
 balance: ring_hash::authority
-fair.key: metadata:x-tenant
 stream_slots: 4
 limits: {calls_per_second: 0.5, calls: 3}
 buffer_total: 2097153
 slots: auto
-`}).ReadFile
+hooks: {after_ready: [a, "b {index}"], before_stop: c d}
+metrics.gauges: {b*: max, "c*": last}
+tls: [{cert: a.crt, key: "/b c.key"}, {cert: "true", key: null.key}]
+tls_client: {ca: /b c.pem, names: ["*.shop", 'spiffe://prod/*'], required: true}
+upstreams: [tls:API:443, a:3]
+upstream_tls: {ca: /b c.crt, cert: d.crt, key: d.key, name: E.internal}
+`})
+	from.Flags = map[string]string{"queue-timeout": "1h0m", "probes": "[::1]:0"}
 	first := mustLoad(t, from)
-	var file strings.Builder
-	for _, value := range first.Values() {
-		if value.Key != "command" {
-			file.WriteString(value.Key + ": " + value.Value + "\n")
+	var file string
+	var environ []string
+	for _, key := range Keys() {
+		shown := key.kind.show(key.field(first))
+		environ = append(environ, key.Env+"="+shown)
+		file += key.Name + ": " + strings.Replace(shown, "[::1]:0", `"[::1]:0"`, 1) + "\n"
+	}
+	for _, from := range []Sources{sources(map[string]string{"cabrank.yml": file}), sources(nil, environ...)} {
+		again := mustLoad(t, from)
+		for _, key := range Keys() {
+			if was, is := key.kind.show(key.field(first)), key.kind.show(key.field(again)); was != is {
+				t.Errorf("%s was %q and is read back as %q", key.Name, was, is)
+			}
 		}
 	}
-	quoted := strings.NewReplacer(": [::1]:0", `: "[::1]:0"`)
-	second := mustLoad(t, sources(map[string]string{"cabrank.yml": quoted.Replace(file.String())}))
-	for i, value := range second.Values() {
-		if was := first.Values()[i]; was.Value != value.Value {
-			t.Errorf("%s was %q and is read back as %q", value.Key, was.Value, value.Value)
-		}
-	}
+	wantRules(t, mustLoad(t, sources(nil, environ...)))
 }
 
 func TestTableIsConsistent(t *testing.T) {
@@ -273,6 +222,9 @@ func TestTableIsConsistent(t *testing.T) {
 				t.Errorf("%s appears twice", name)
 			}
 			names[name] = true
+		}
+		if !slices.Contains([]Applies{ByReload, ByRestart, ByUpgrade}, key.Applies) {
+			t.Errorf("%s: %v", key.Name, key.Applies)
 		}
 		if key.Help == "" || strings.HasSuffix(key.Help, ".") || key.Allowed() == "" {
 			t.Errorf("%s: help %q, allowed %q", key.Name, key.Help, key.Allowed())
@@ -285,32 +237,5 @@ func TestTableIsConsistent(t *testing.T) {
 		if flag.Arg == "" {
 			t.Errorf("--%s has no argument name", flag.Name)
 		}
-	}
-}
-
-// A key and gruf-relay's name for a part of its value, both in one source, are a fault in
-// either order: one of them would be lost. Over sources the later one wins, as ever, and
-// several parts go together.
-func TestWholesAndParts(t *testing.T) {
-	const port = "server.port: is a part of listen, which is given, too ("
-	for file, want := range map[string]string{
-		"server: {port: 81}\nlisten: h:80\n":               "cabrank.yml:1: " + port + "cabrank.yml:2); allowed: one of the two",
-		"listen: h:80\nserver: {port: 81}\n":               "cabrank.yml:2: " + port + "cabrank.yml:1); allowed: one of the two",
-		"server: {port: 81, host: 127.0.0.1}\n":            "",
-		"metrics: {enabled: true, port: 9, path: /page}\n": "",
-	} {
-		from := sources(map[string]string{"cabrank.yml": file})
-		if want == "" {
-			mustLoad(t, from)
-		} else if got := faultsOf(t, from); !slices.Equal(got, []string{want}) {
-			t.Errorf("%q: got %q, want %q", file, got, want)
-		}
-	}
-	want := []string{"variable SERVER_PORT: " + port + "variable CABRANK_LISTEN); allowed: one of the two"}
-	if got := faultsOf(t, sources(nil, "SERVER_PORT=7001", "CABRANK_LISTEN=h:7003")); !slices.Equal(got, want) {
-		t.Errorf("variables: got %q, want %q", got, want)
-	}
-	if c := mustLoad(t, sources(map[string]string{"cabrank.yml": "listen: h:80\n"}, "SERVER_PORT=81")); c.Listen.Host != "h" || c.Listen.Port != 81 {
-		t.Errorf("a variable above the file: %+v", c.Listen)
 	}
 }

@@ -14,49 +14,6 @@ import (
 
 func unknown(environ []string) []string { return new(Config).unknownVariables(parseEnviron(environ)) }
 
-// Whoever writes a variable with the prefix learns that it has no effect, and which one
-// was meant; what Kubernetes and cabrank itself put there is not told.
-func TestUnknownVariables(t *testing.T) {
-	const warning = "variable %s is unknown and has no effect; did you mean %s?"
-	for name, want := range map[string]string{
-		"CABRANK_QUEUE_LENGHT":      "CABRANK_QUEUE_LENGTH",
-		"CABRANK_WORKERS_COUNT":     "WORKERS_COUNT",
-		"CABRANK_WORKERS":           "WORKERS_COUNT",
-		"CABRANK_SERVER_PORT":       "SERVER_PORT",
-		"CABRANK_LOG_LEVEL":         "LOG_LEVEL",
-		"CABRANK_WORKERS_POOL_SIZE": "WORKERS_POOL_SIZE",
-		"CABRANK_METRICS_INTERVAL":  "METRICS_INTERVAL",
-		"CABRANK_METRICS_INTERVALL": "METRICS_INTERVAL",
-		"CABRANK_LISTENS":           "CABRANK_LISTEN",
-		"CABRANK_PORT":              "SERVER_PORT or PROBES_PORT or METRICS_PORT",
-		"CABRANK_CONFIG":            ConfigVariable,
-		"CABRANK_SOCKET_REDIS":      "CABRANK_REDIS",
-		"CABRANK_METRICS_GAUGE":     "CABRANK_METRICS_GAUGES",
-	} {
-		got := mustLoad(t, sources(nil, name+"=3")).Warnings
-		if !slices.Equal(got, []string{fmt.Sprintf(warning, name, want)}) {
-			t.Errorf("%s: warnings %q", name, got)
-		}
-	}
-	for _, silent := range [][]string{
-		{"CABRANK_SERVICE_HOST=10.0.0.1", "CABRANK_SERVICE_PORT=80", "CABRANK_SERVICE_PORT_GRPC=80", "CABRANK_PORT=tcp://10.0.0.1:80", "CABRANK_PORT_8080_TCP=tcp://10.0.0.1:8080", "CABRANK_PORT_8080_TCP_ADDR=10.0.0.1"},
-		{"CABRANK_METRICS_PORT=tcp://10.0.0.1:9394", "CABRANK_METRICS_SERVICE_PORT=9394", "CABRANK_METRICS_PORT_9394_UDP_PROTO=udp"},
-		{"CABRANK_WORKER=worker-1", "CABRANK_ADDR=127.0.0.1:9000", "CABRANK_SLOTS=5", "CABRANK_WORKER_INDEX=0", "CABRANK_HOOK=before_stop", "CABRANK_WORKER_PID=7"},
-		{"CABRANK_UPGRADE_FD=3", "CABRANK_CONTROL=/run/c.sock", "CABRANK_TEST_FAMILY=x", "CABRANK_NOTHING=", "NOT_CABRANK=1"},
-	} {
-		if got := unknown(silent); len(got) > 0 {
-			t.Errorf("%q: warnings %q", silent, got)
-		}
-	}
-	if got := unknown([]string{"CABRANK_ZZZZ=s3cret"}); !slices.Equal(got, []string{"variable CABRANK_ZZZZ is unknown and has no effect"}) {
-		t.Errorf("nothing like it: %q", got)
-	}
-	if got := unknown([]string{"CABRANK_SLOTS=7"}); !slices.Equal(got, []string{"variable CABRANK_SLOTS is one that workers are given and has no effect; did you mean WORKERS_POOL_SIZE?"}) {
-		t.Errorf("a variable of workers: %q", got)
-	}
-}
-
-// However many there are, and however long, the lines are few and short.
 // A variable that the configuration names is known.
 func TestNamedVariablesAreKnown(t *testing.T) {
 	c := &Config{}
@@ -66,6 +23,7 @@ func TestNamedVariablesAreKnown(t *testing.T) {
 	}
 }
 
+// However many there are, and however long, the lines are few and short.
 func TestUnknownVariablesAreBounded(t *testing.T) {
 	environ := []string{"CABRANK_" + strings.Repeat("A", 100_000) + "\x1b[2J=1"}
 	for i := range 300 {
