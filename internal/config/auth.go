@@ -37,8 +37,8 @@ func (c *Config) authRules(refuse refuse) {
 	refuse(push != off && c.Socket.PushToken == "" && !isOwnHost(pushHost), "socket.push",
 		push+" can be reached from elsewhere, and there is no socket.push_token", "an address such as 127.0.0.1:9001, or a token beside it")
 	for _, part := range partsOf(reflect.ValueOf(&a).Elem(), false) {
-		if !a.IsOn() && (part.name != "doors" || a.AllDoors()) {
-			refuse(true, "auth."+part.name, "nobody is asked for a token", "its default, or auth.key or auth.secret beside it")
+		if !a.IsOn() && (part.path != ".doors" || a.AllDoors()) {
+			refuse(true, "auth"+part.path, "nobody is asked for a token", "its default, or auth.key or auth.secret beside it")
 			return
 		}
 	}

@@ -2,6 +2,7 @@ package config
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"maps"
 	"net/netip"
@@ -121,4 +122,62 @@ func checkHeaderName(name string) error {
 		flaw{name == "host" || name == "authority", "is not sent by callers of HTTP/2; did you mean " + authorityField + "?"},
 		flaw{forms["protocol"].MatchString(name), "belongs to the protocol, not to the call"},
 		flaw{len(name) > maxHeaderName, fmt.Sprintf("is longer than %d characters", maxHeaderName)})
+}
+
+const ring = "ring_hash" // the policy that takes a name
+
+// cleanBalance accepts a policy.
+func cleanBalance(text string) (policy string, err error) {
+	policy, _, named := strings.Cut(strings.ToLower(text), ":")
+	switch {
+	case slices.Contains([]string{"random", "round_robin", "least_request", "p2c", "peak_ewma"}, policy):
+		return "", fmt.Errorf("%q is gone: it let calls wait for one worker while others were idle; leave balance out", text)
+	case policy != ring:
+		err = kind{tag: `oneof:"late_binding|` + ring + `"`}.set(&policy, text)
+		return policy, err
+	case !named:
+		return "", errors.New(ring + " needs what it hashes, as in ring_hash:x-user")
+	}
+	key := text[len(ring)+1:]
+	if key != authorityField {
+		err = checkHeaderName(key)
+	}
+	return ring + ":" + key, err
+}
+
+// BalanceKey is the name of the header that ring_hash hashes, or ":authority"; "" is
+// late_binding.
+func (c *Config) BalanceKey() string {
+	_, key, _ := strings.Cut(c.Balance, ":")
+	return key
+}
+
+// CallerKey says by what callers are told apart. The name is that of the metadata key.
+type CallerKey struct {
+	By   callers.KeySource
+	Name string
+}
+
+// String returns it as it is written.
+func (k CallerKey) String() string { return strings.TrimSuffix(k.By.String()+":"+k.Name, ":") }
+
+// callerKey is the kind of CallerKey. What is no word may be meant as a name.
+func callerKey() kind {
+	plain, metadata := words(callers.ByPeer, callers.ByAuthority, callers.ByNothing), callers.ByMetadata.String()
+	return kind{legal: plain.legal + ", metadata:NAME", read: func(into any, text string) error {
+		key := into.(*CallerKey)
+		by, name, named := strings.Cut(text, ":")
+		if *key = (CallerKey{}); strings.EqualFold(by, metadata) {
+			*key = CallerKey{callers.ByMetadata, name}
+			if !named {
+				return errors.New(metadata + " needs a name, as in metadata:x-tenant")
+			}
+			return checkCallerName(name)
+		}
+		err := plain.read(&key.By, text)
+		if err != nil && !strings.HasSuffix(err.Error(), "?") && checkCallerName(text) == nil {
+			return fmt.Errorf("%w; did you mean %s:%s?", err, metadata, text)
+		}
+		return err
+	}}
 }

@@ -3,9 +3,7 @@ package config
 import (
 	"cmp"
 	"log/slog"
-	"net"
 	"net/netip"
-	"strconv"
 	"time"
 
 	"github.com/cabrank/cabrank/internal/certs"
@@ -25,50 +23,50 @@ import (
 type Config struct {
 	Listen      Listener       `key:"listen" kind:"door" parts:"server.host=Host server.port=Port" flag:"listen" arg:"HOST:PORT" default:":8080" change:"upgrade" help:"where callers come in (no host: every interface; port 0: the system chooses)"`
 	CallTimeout time.Duration  `key:"call_timeout" also:"server.proxy_timeout" env:"SERVER_PROXY_TIMEOUT" default:"0s" range:"1ms..24h" zero:"none" change:"reload" help:"bound on every call, on top of the caller's own deadline"`
-	Proxies     []netip.Prefix `key:"proxies" kind:"networks" default:"none" change:"reload" help:"addresses of proxies in front: from these the last entry of x-forwarded-for that is not among them is the caller's address"`
-	Control     string         `key:"control" kind:"control" flag:"control" arg:"auto|off|PATH" default:"auto" change:"upgrade" help:"unix socket by which cabrank status, restart and the like reach this process; auto is one of its own in the runtime directory"`
+	Proxies     []netip.Prefix `key:"proxies" docs:"callers" kind:"networks" default:"none" change:"reload" help:"addresses of proxies in front: from these the last entry of x-forwarded-for that is not among them is the caller's address"`
+	Control     string         `key:"control" docs:"control" kind:"control" flag:"control" arg:"auto|off|PATH" default:"auto" change:"upgrade" help:"unix socket by which cabrank status, restart and the like reach this process; auto is one of its own in the runtime directory"`
 
 	// Of the port, the first for who names none; empty: no TLS.
-	TLS       []certs.Pair  `key:"tls" kind:"pairs" default:"none" change:"reload" help:"certificates by which the port serves TLS: of the name that a caller asks for, otherwise the first; files that change are read again"`
-	TLSClear  string        `key:"tls_clear" oneof:"refuse|allow" default:"refuse" change:"reload" help:"whether a port that serves TLS serves callers without it, too"` // see ServesClear
-	TLSClient certs.Clients `key:"tls_client" kind:"clients" default:"none" change:"reload" help:"certificates by which callers over TLS show who they are"`
+	TLS       []certs.Pair  `key:"tls" docs:"callers" kind:"pairs" default:"none" change:"reload" help:"certificates by which the port serves TLS: of the name that a caller asks for, otherwise the first; files that change are read again"`
+	TLSClear  string        `key:"tls_clear" docs:"callers" oneof:"refuse|allow" default:"refuse" change:"reload" help:"whether a port that serves TLS serves callers without it, too"` // see ServesClear
+	TLSClient certs.Clients `key:"tls_client" docs:"callers" kind:"clients" default:"none" change:"reload" help:"certificates by which callers over TLS show who they are"`
 
 	// Workers, Hooks and WarmUp have placeholders (see there), and each hook and the warm-up may
 	// take Workers.BootTimeout. These are options of the parts that go by them, which have the tags.
-	Workers worker.Settings `key:"workers"`
+	Workers worker.Settings `key:"workers" docs:"workers"`
 
 	// "host:port", "unix:/path", "dns:name:port" or "srv:name", "tls:" before the first or third; each once.
-	Upstreams   []string   `key:"upstreams" kind:"upstreams" flag:"upstream" arg:"A,B" default:"none" change:"reload" help:"endpoints that someone else runs, by address or looked up: in place of workers, or beside them if there is a command"`
-	UpstreamTLS certs.Peer `key:"upstream_tls" kind:"peers" default:"none" change:"reload" help:"how upstreams with the mark tls: are known, and what they are shown; files that change are read again"`
-	DNS         DNS        `key:"dns"`
+	Upstreams   []string   `key:"upstreams" docs:"upstreams" kind:"upstreams" flag:"upstream" arg:"A,B" default:"none" change:"reload" help:"endpoints that someone else runs, by address or looked up: in place of workers, or beside them if there is a command"`
+	UpstreamTLS certs.Peer `key:"upstream_tls" docs:"upstreams" kind:"peers" default:"none" change:"reload" help:"how upstreams with the mark tls: are known, and what they are shown; files that change are read again"`
+	DNS         DNS        `key:"dns" docs:"upstreams"`
 
 	HealthCheck  HealthCheck    `key:"health_check"`
-	DrainTimeout time.Duration  `key:"drain_timeout" flag:"drain-timeout" arg:"TIME" default:"20s" range:"0s..24h" change:"reload" help:"how long calls may finish when cabrank stops, or the worker that they run on"`
-	PreStopDelay time.Duration  `key:"pre_stop_delay" flag:"pre-stop-delay" arg:"TIME" default:"0s" range:"0s..1h" change:"reload" help:"how long all stays open after readiness is off, before the drain"`
-	Hooks        worker.Hooks   `key:"hooks" kind:"hooks" default:"none" change:"restart" secret:"yes" help:"commands that are run around the life of each worker; each may take workers.boot_timeout"`
-	WarmUp       worker.WarmUp  `key:"warm_up" kind:"warmup" default:"none" change:"restart" secret:"yes" help:"call that each worker has to answer before it gets others; it may take workers.boot_timeout"`
-	Recycle      worker.Recycle `key:"recycle"`
-	HangTimeout  time.Duration  `key:"hang_timeout" default:"30s" range:"1s..24h" zero:"never" change:"reload" help:"silence of a worker that has calls and uses no CPU, after which it is replaced"` // R6
-	MaxRunTime   time.Duration  `key:"max_run_time" default:"0s" range:"1s..720h" zero:"for ever" change:"reload" help:"how long a worker may burn CPU for one call before it is replaced"`
+	DrainTimeout time.Duration  `key:"drain_timeout" docs:"control" flag:"drain-timeout" arg:"TIME" default:"20s" range:"0s..24h" change:"reload" help:"how long calls may finish when cabrank stops, or the worker that they run on"`
+	PreStopDelay time.Duration  `key:"pre_stop_delay" docs:"control" flag:"pre-stop-delay" arg:"TIME" default:"0s" range:"0s..1h" change:"reload" help:"how long all stays open after readiness is off, before the drain"`
+	Hooks        worker.Hooks   `key:"hooks" docs:"workers" kind:"hooks" default:"none" change:"restart" secret:"yes" help:"commands that are run around the life of each worker; each may take workers.boot_timeout"`
+	WarmUp       worker.WarmUp  `key:"warm_up" docs:"workers" kind:"warmup" default:"none" change:"restart" secret:"yes" help:"call that each worker has to answer before it gets others; it may take workers.boot_timeout"`
+	Recycle      worker.Recycle `key:"recycle" docs:"workers"`
+	HangTimeout  time.Duration  `key:"hang_timeout" docs:"worker-health" default:"30s" range:"1s..24h" zero:"never" change:"reload" help:"silence of a worker that has calls and uses no CPU, after which it is replaced"` // R6
+	MaxRunTime   time.Duration  `key:"max_run_time" docs:"workers" default:"0s" range:"1s..720h" zero:"for ever" change:"reload" help:"how long a worker may burn CPU for one call before it is replaced"`
 
-	Balance      string             `key:"balance" kind:"balance" flag:"balance" arg:"POLICY" default:"late_binding" change:"upgrade" help:"how a call gets its endpoint: the best that is free, or with ring_hash the same one for the same NAME while it is free"`
-	Queue        Queue              `key:"queue"`
-	StreamSlots  int                `key:"stream_slots" default:"auto" range:"1..100000000" word:"auto=0" change:"reload" help:"slots of all endpoints together that long streams may hold; auto is all but one, at least half"`              // R8
-	OnCancel     rank.OnCancel      `key:"on_cancel" kind:"cancel" default:"auto" change:"reload" help:"slot of a cancelled call: hold until the worker must be done, free at once, finish the call; auto holds, or frees where slots adapt"` // R5; see CancelledSlots
-	StallTimeout time.Duration      `key:"stall_timeout" default:"60s" range:"1s..24h" zero:"for ever" change:"reload" help:"how long a caller may move no byte of a call that holds a slot while others wait"`                               // R9
-	Fair         Fair               `key:"fair"`
-	Lanes        []relay.Lane       `key:"lanes" kind:"lanes" default:"none" change:"upgrade" help:"classes of calls with a priority and slots of their own"`    // in the order in which they are written
-	Methods      []stats.MethodRule `key:"methods" kind:"rules" default:"none" change:"reload" help:"how calls of a method are bounded, repeated and cancelled"` // whole names first
-	Explain      bool               `key:"explain" default:"false" change:"reload" help:"whether answers carry cabrank-queue-ms and cabrank-worker in their trailers"`
+	Balance      string             `key:"balance" docs:"rank" kind:"balance" flag:"balance" arg:"POLICY" default:"late_binding" change:"upgrade" help:"how a call gets its endpoint: the best that is free, or with ring_hash the same one for the same NAME while it is free"`
+	Queue        Queue              `key:"queue" docs:"rank"`
+	StreamSlots  int                `key:"stream_slots" docs:"rank" default:"auto" range:"1..100000000" word:"auto=0" change:"reload" help:"slots of all endpoints together that long streams may hold; auto is all but one, at least half"`              // R8
+	OnCancel     rank.OnCancel      `key:"on_cancel" docs:"rank" kind:"cancel" default:"auto" change:"reload" help:"slot of a cancelled call: hold until the worker must be done, free at once, finish the call; auto holds, or frees where slots adapt"` // R5; see CancelledSlots
+	StallTimeout time.Duration      `key:"stall_timeout" docs:"life-of-a-call" default:"60s" range:"1s..24h" zero:"for ever" change:"reload" help:"how long a caller may move no byte of a call that holds a slot while others wait"`                     // R9
+	Fair         Fair               `key:"fair" docs:"callers"`
+	Lanes        []relay.Lane       `key:"lanes" docs:"rank" kind:"lanes" default:"none" change:"upgrade" help:"classes of calls with a priority and slots of their own"`              // in the order in which they are written
+	Methods      []stats.MethodRule `key:"methods" docs:"life-of-a-call" kind:"rules" default:"none" change:"reload" help:"how calls of a method are bounded, repeated and cancelled"` // whole names first
+	Explain      bool               `key:"explain" docs:"life-of-a-call" default:"false" change:"reload" help:"whether answers carry cabrank-queue-ms and cabrank-worker in their trailers"`
 
 	Probes    Listener  `key:"probes" kind:"probes" parts:"probes.enabled=On probes.port=Port" flag:"probes" arg:"HOST:PORT|off" default:":5555" change:"upgrade" help:"where /startup, /readiness and /liveness answer"`
-	Metrics   Metrics   `key:"metrics"`
+	Metrics   Metrics   `key:"metrics" docs:"metrics"`
 	Log       Log       `key:"log"`
-	AccessLog AccessLog `key:"access_log"`
+	AccessLog AccessLog `key:"access_log" docs:"metrics"`
 
 	// Bytes held by the process (R11).
-	BufferTotal Size   `key:"buffer_total" default:"64MiB" range:"1MiB..64GiB" unit:"B" change:"reload" help:"bytes of all calls together that may be held in memory; fewer where the container has less"`
-	Limits      Limits `key:"limits"`
+	BufferTotal int64  `key:"buffer_total" default:"64MiB" range:"1MiB..64GiB" unit:"B" change:"reload" help:"bytes of all calls together that may be held in memory; fewer where the container has less"`
+	Limits      Limits `key:"limits" docs:"callers"`
 	Web         Web    `key:"web"`
 
 	// Speak says what the workers speak. Descriptors describe their methods.
@@ -76,8 +74,8 @@ type Config struct {
 	OwnServices string   `key:"own_services" oneof:"all|health|none" default:"all" change:"reload" help:"which of gRPC's own services callers reach: all, health alone (no reflection), or none"`
 	Descriptors []string `key:"descriptors" kind:"files" default:"none" change:"upgrade" help:"files that describe the methods that are called in JSON, of protoc --descriptor_set_out; none: workers do, by reflection"`
 
-	Socket Socket `key:"socket"`
-	Auth   Auth   `key:"auth" kind:"auth" default:"none" change:"upgrade" help:"by which tokens callers show who they are, and what each may do (docs/socket-auth.md); none: nobody is asked"`
+	Socket Socket `key:"socket" docs:"socket"`
+	Auth   Auth   `key:"auth" docs:"socket-auth" kind:"auth" default:"none" change:"upgrade" help:"by which tokens callers show who they are, and what each may do (docs/socket-auth.md); none: nobody is asked"`
 
 	Shards int `key:"shards" hidden:"variable" default:"usable CPUs" range:"1..256" change:"upgrade" help:"parts that share the connections, each served by one CPU at a time: more gain nothing, fewer leave CPUs idle"`
 
@@ -170,8 +168,8 @@ type Limits struct {
 type Socket struct {
 	Paths       []string `key:"path" kind:"paths" flag:"socket-path" arg:"PATH" default:"none" change:"upgrade" help:"paths for callers over WebSocket, on the port of the calls; none: there are no sockets"`
 	Origins     []string `key:"origin" kind:"origins" arg:"ORIGIN" default:"host" change:"reload" help:"origins of pages that may connect (host: that of the port itself); none is callers that are no page"` // empty: the host itself
-	Redis       string   `key:"redis" kind:"redis" env:"CABRANK_REDIS" arg:"ADDRESS" default:"none" change:"upgrade" secret:"yes" help:"Redis or Valkey, Cluster or Sentinels, where callees and other servers are: HOST:PORT, redis://USER:PASSWORD@HOST:PORT/DB, or rediss:// with TLS (docs/socket-redis.md); none: all is in one process"`
-	ReadLimit   Size     `key:"read_limit" arg:"BYTES" default:"1MiB" range:"1..1GiB" unit:"B" change:"upgrade" help:"most bytes of a message that comes in"`
+	Redis       string   `key:"redis" docs:"socket-redis" kind:"redis" env:"CABRANK_REDIS" arg:"ADDRESS" default:"none" change:"upgrade" secret:"yes" help:"Redis or Valkey, Cluster or Sentinels, where callees and other servers are: HOST:PORT, redis://USER:PASSWORD@HOST:PORT/DB, or rediss:// with TLS (docs/socket-redis.md); none: all is in one process"`
+	ReadLimit   int64    `key:"read_limit" arg:"BYTES" default:"1MiB" range:"1..1GiB" unit:"B" change:"upgrade" help:"most bytes of a message that comes in"`
 	CallCap     int      `key:"call_cap" arg:"N" default:"0" range:"0..1000000000" change:"upgrade" help:"most calls that wait for one URI (0: any number)"`
 	MessageRate int      `key:"message_rate" arg:"N" default:"0" range:"0..1000000" change:"upgrade" help:"messages of a socket in a second, and as many at once after a pause; what is above is read later (0: any number)"`
 	Push        string   `key:"push" kind:"push" arg:"HOST:PORT" default:"off" change:"upgrade" help:"where the application publishes to sockets and ends them, by HTTP and gRPC, or off; beyond loopback it needs a token"`
@@ -220,8 +218,4 @@ func (c *Config) CancelledSlots() rank.OnCancel {
 // as gruf-relay ran, with the address of the worker filled in later.
 func DefaultCommand() []string {
 	return []string{"bundle", "exec", "gruf", "--host", "{addr}", "--health-check", "--backtrace-on-error"}
-}
-
-func joinHostPort(host string, port int) string {
-	return net.JoinHostPort(host, strconv.Itoa(port))
 }

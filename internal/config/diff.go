@@ -55,61 +55,49 @@ func (k Key) appliesBetween(before, now *Config) Applies {
 	return k.Applies
 }
 
-func (k Key) changes(before, now *Config) Changes {
-	was, is := k.field(before), k.field(now)
-	if k.Name == "workers.command" { // also if it came from somewhere else
-		was, is = &before.Command, &now.Command
-	}
-	change := Change{k.Name, k.kind.show(was), k.kind.show(is), k.appliesBetween(before, now)}
-	same := reflect.DeepEqual(was, is)
-	parts, has := k.kind.(nested)
-	switch {
-	case has && k.Secret == secretNames: // how many there are
-		change.Old, change.New = countOf(was), countOf(is)
-	case has && parts.max > 0 && !parts.list && parts.word == "":
-		return k.changedEntries(parts.linesOf(was, true), parts.linesOf(is, true))
-	default:
-		same = change.Old == change.New && (same || !strings.Contains(change.New, hidden))
-		if k.Secret != "" {
-			change.Old, change.New = masked(change.Old), masked(change.New)
+func (k Key) changes(before, now *Config) (changes Changes) {
+	both := map[string][2]line{} // by the paths of entries
+	for i, c := range []*Config{before, now} {
+		for _, l := range k.told(c) {
+			pair := both[l.path]
+			pair[i] = l
+			both[l.path] = pair
 		}
 	}
-	if same {
-		return nil
+	for _, path := range slices.Sorted(maps.Keys(both)) {
+		was, is := both[path][0], both[path][1]
+		if was.text != is.text || !reflect.DeepEqual(was.value, is.value) {
+			changes = append(changes, Change{k.Name + path, cmp.Or(was.text, none), cmp.Or(is.text, none), k.appliesBetween(before, now)})
+		}
 	}
-	return Changes{change}
+	return changes
 }
 
-// masked hides a value, but not that there is none.
-func masked(value string) string {
-	if value == none {
-		return none
+// told is what a change tells of the key: a line for each of its entries that have names, or
+// one line. Where the text does not tell all, the line has the value besides.
+func (k Key) told(c *Config) []line {
+	field := k.field(c)
+	if k.Name == "workers.command" { // also if it came from somewhere else
+		field = &c.Command
 	}
-	return hidden
+	text, entries := k.kind.show(field), k.kind.nested
+	switch {
+	case k.Secret == secretNames:
+		text = countOf(field)
+	case entries != nil && entries.names != "" && entries.word == "":
+		return k.kind.linesOf(field, true)
+	case k.Secret != "" && text != none:
+		text = hidden
+	case !strings.Contains(text, hidden):
+		return []line{{text: text}}
+	}
+	return []line{{text: text, value: field}}
 }
 
 // countOf tells of entries whose names nobody is to read.
 func countOf(field any) string {
 	n := reflect.ValueOf(field).Elem().Len()
 	return cmp.Or(map[int]string{0: none, 1: "1 entry"}[n], fmt.Sprintf("%d entries", n))
-}
-
-// changedEntries compares entries by their names, in the order of these.
-func (k Key) changedEntries(before, now []line) (changes Changes) {
-	both := map[string][2]line{}
-	for i, lines := range [][]line{before, now} {
-		for _, l := range lines {
-			pair := both[l.name]
-			pair[i] = l
-			both[l.name] = pair
-		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(both)) {
-		if pair := both[name]; !reflect.DeepEqual(pair[0].value, pair[1].value) {
-			changes = append(changes, Change{entryPath(k.Name, name), cmp.Or(pair[0].text, none), cmp.Or(pair[1].text, none), k.Applies})
-		}
-	}
-	return changes
 }
 
 // Merge returns what holds in a cabrank that runs with running once it has
@@ -157,6 +145,5 @@ func (k Key) take(to, from *Config) {
 // covers reports whether an origin is that of the key, or of an entry of it.
 func (k Key) covers(name string) bool {
 	rest, found := strings.CutPrefix(name, k.Name)
-	_, hasParts := k.kind.(nested)
-	return found && (rest == "" || rest[0] == '[' || rest[0] == '.' && hasParts)
+	return found && (rest == "" || rest[0] == '[' || rest[0] == '.' && k.kind.nested != nil)
 }

@@ -72,8 +72,8 @@ func document(t *testing.T) string {
 			fmt.Fprintf(&parts, "| `%s` | %s | %s | %s |\n", part.Name, part.Default, part.Allowed(), part.Help)
 		}
 	}
-	command := showCommand(DefaultCommand())
-	return strings.NewReplacer("{{command}}", command, "{{keys}}", keys.String(), "{{parts}}", parts.String()).Replace(string(text))
+	command := DefaultCommand()
+	return strings.NewReplacer("{{command}}", showCommand(&command), "{{keys}}", keys.String(), "{{parts}}", parts.String()).Replace(string(text))
 }
 
 // What the document shows as an example is taken, in both forms.

@@ -3,7 +3,6 @@ package config
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 	"sort"
 	"strings"
@@ -16,8 +15,6 @@ import (
 type file struct {
 	name     string
 	table    []Key
-	keys     map[string]Key // by name and by alias
-	sections map[string]bool
 	seen     map[string]int // line on which a key or a section was first set, by its name
 	settings []setting
 }
@@ -25,15 +22,7 @@ type file struct {
 // parseTable reads YAML into settings of the keys of a table. Every line that is not
 // understood is a fault of root; the rest of the file is still read.
 func parseTable(name string, content []byte, table []Key) (settings []setting, root strictyaml.Node) {
-	f := &file{name: name, table: table, keys: map[string]Key{}, sections: map[string]bool{}, seen: map[string]int{}}
-	for _, key := range table {
-		for _, name := range append(key.Aliases, key.Name) {
-			f.keys[name] = key
-		}
-		for section := parent(key.Name); section != ""; section = parent(section) {
-			f.sections[section] = true
-		}
-	}
+	f := &file{name: name, table: table, seen: map[string]int{}}
 	root = strictyaml.Read(name, content)
 	if root.Given() && !root.IsMap() {
 		root.Fault("", "is not a list of keys", "lines of the form key: value")
@@ -47,12 +36,12 @@ func parseTable(name string, content []byte, table []Key) (settings []setting, r
 func (f *file) mapping(n strictyaml.Node, section string) {
 	for name, value := range n.Pairs() {
 		path := strings.TrimPrefix(section+"."+name, ".")
-		key, known := f.keys[path]
+		key := slices.IndexFunc(f.table, func(k Key) bool { return k.Name == path || slices.Contains(k.Aliases, path) })
 		switch {
-		case f.sections[path] && (!known || value.IsMap() || !value.Given()):
+		case f.isSection(path) && (key < 0 || value.IsMap() || !value.Given()):
 			f.section(path, value)
-		case known:
-			f.setting(key, path, value)
+		case key >= 0:
+			f.setting(f.table[key], path, value)
 		case name == "<<":
 			value.Fault("", "merge keys are not taken", "an alias in place of a value, as in port: *name")
 		case value.Anchored():
@@ -61,6 +50,11 @@ func (f *file) mapping(n strictyaml.Node, section string) {
 			f.unknown(path, section, value)
 		}
 	}
+}
+
+// isSection reports whether keys are under a name.
+func (f *file) isSection(name string) bool {
+	return slices.ContainsFunc(f.table, func(k Key) bool { return strings.HasPrefix(k.Name, name+".") })
 }
 
 func (f *file) section(path string, value strictyaml.Node) {
@@ -87,16 +81,19 @@ func (f *file) setting(key Key, path string, value strictyaml.Node) {
 		return
 	}
 	f.seen[key.Name] = value.Line
-	if f.sections[path] { // of which this is the one value, so that there is no section besides
+	if f.isSection(path) { // of which this is the one value, so that there is no section besides
 		f.seen[path] = value.Line
 	}
-	if _, hasParts := key.kind.(nested); value.Given() || !hasParts { // else every entry under it is commented out
+	if value.Given() || key.kind.nested == nil { // else every entry under it is commented out
 		f.settings = append(f.settings, setting{key, value, Origin{f.name, value.Line}})
 	}
 }
 
 func (f *file) unknown(path, section string, value strictyaml.Node) {
-	known := slices.Concat(slices.Collect(maps.Keys(f.keys)), slices.Collect(maps.Keys(f.sections)))
+	var known []string
+	for _, key := range f.table {
+		known = append(append(known, key.Name, parent(key.Name)), key.Aliases...)
+	}
 	sort.Strings(known)
 	meant := meantKeys(f.table, path, func(k Key) string { return k.Name })
 	unknownKey(value, path, cmp.Or(meant, spelling.Nearest(path, known)), under(f.table, section))

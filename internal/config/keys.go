@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"reflect"
 	"slices"
+	"sort"
 	"strings"
 	"sync"
 )
@@ -16,6 +17,7 @@ import (
 //	parts:"a.b=Host"  gruf-relay's names for parts of the value, and the fields that they set
 //	env, flag, arg    the variable, if it is gruf-relay's; the flag, and what --help calls its argument
 //	default, help     for people, and the value where nobody gives one
+//	docs:"callers"    the page that tells most about it, or about all of a section
 //	change:"reload"   from when on another value holds: reload, restart or upgrade
 //	secret:"yes"      the value is not repeated when it changes; "names": nor are the names of entries
 //	hidden:"gruf"     it is on no list but that of docs/why.md; "variable": nor in a file, only benchmarks set it
@@ -33,6 +35,7 @@ type Key struct {
 	Hidden  string
 	Of      string // of a name of gruf-relay's: the key of whose value it is a part
 
+	docs  string // the page
 	kind  kind
 	index []int // of the field
 }
@@ -79,12 +82,15 @@ func keysOf(t reflect.Type, section string, at ...int) (all []Key) {
 		switch get := f.Tag.Get; {
 		case !has:
 		case get("help") == "":
-			all = append(all, keysOf(f.Type, name, index...)...)
+			for _, key := range keysOf(f.Type, name, index...) {
+				key.docs = cmp.Or(key.docs, get("docs"))
+				all = append(all, key)
+			}
 		default:
 			all = append(all, Key{
 				Name: name, Env: get("env"), Flag: get("flag"), Arg: get("arg"), Default: get("default"), Help: get("help"),
 				Aliases: strings.FieldsFunc(get("also"), func(r rune) bool { return r == ',' }),
-				Applies: Applies(get("change")), Secret: get("secret"), Hidden: get("hidden"), kind: kindOf(f.Tag), index: index,
+				Applies: Applies(get("change")), Secret: get("secret"), Hidden: get("hidden"), docs: get("docs"), kind: kindOf(f.Tag), index: index,
 			})
 			for part := range strings.FieldsSeq(get("parts")) {
 				part, field, _ := strings.Cut(part, "=")
@@ -99,13 +105,11 @@ func keysOf(t reflect.Type, section string, at ...int) (all []Key) {
 // allKeys returns what can be read: the table, gruf-relay's names, and those of benchmarks.
 // It is made once, as it is asked for at each key of a file.
 var allKeys = sync.OnceValue(func() (keys []Key) {
-	for _, hidden := range []string{"", "gruf", variableOnly} {
-		for _, key := range keysOf(reflect.TypeFor[Config](), "") {
-			if key.Env = cmp.Or(key.Env, variableOf(prefix, key.Name)); key.Hidden == hidden {
-				keys = append(keys, key)
-			}
-		}
+	keys = keysOf(reflect.TypeFor[Config](), "")
+	for i := range keys {
+		keys[i].Env = cmp.Or(keys[i].Env, variableOf(prefix, keys[i].Name))
 	}
+	sort.SliceStable(keys, func(i, j int) bool { return keys[i].Hidden < keys[j].Hidden }) // "", "gruf", "variable"
 	return keys
 })
 
@@ -146,27 +150,20 @@ func (k Key) Allowed() string { return k.kind.allowed() }
 
 // Repeats reports whether the key's flag may be given several times: values are joined with
 // commas.
-func (k Key) Repeats() bool { _, repeats := k.kind.(itemized); return repeats }
+func (k Key) Repeats() bool { return k.kind.isList() }
 
 // Switch reports whether the key's flag means true if it stands alone.
 func (k Key) Switch() bool { _, is := k.field(new(Config)).(*bool); return is && k.Arg == "" }
 
 // parts are what the key, or an entry of it, consists of; most have none.
 func (k Key) parts() []Key {
-	kind, is := k.kind.(nested)
-	if !is || kind.list || kind.value != nil {
+	switch t := reflect.TypeOf(k.field(new(Config))).Elem(); {
+	case k.kind.nested == nil:
 		return nil
+	case k.kind.most == 0:
+		return keysOf(t, k.Name, k.index...)
+	case k.kind.nested.field != "":
+		return keysOf(t.Elem(), k.Name+"[]")
 	}
-	t, entry := reflect.TypeOf(k.field(new(Config))).Elem(), "."
-	if kind.max > 0 {
-		t, entry = t.Elem(), "[]."
-	}
-	parts := keysOf(t, "")
-	for i := range parts {
-		parts[i].Name = k.Name + entry + parts[i].Name
-	}
-	return parts
+	return nil
 }
-
-// isSingle reports whether the key has parts and no entries.
-func (k Key) isSingle() bool { kind, is := k.kind.(nested); return is && kind.max == 0 }

@@ -8,25 +8,28 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
+
+	"github.com/cabrank/cabrank/internal/strictyaml"
 )
 
-// kind is the type of a key: how its text becomes a value and back.
-//
-// set stores the value of text in field, the pointer that the key's row gives;
-// on an error, which says what is wrong with the text but not what is allowed,
-// the field is unchanged. show is the inverse of set. allowed names the legal
-// values.
-type kind interface {
-	set(field any, text string) error
-	show(field any) string
-	allowed() string
-}
+// kind is the type of a key: how its text becomes a value and back. With no more than the tags
+// it is a number, a time, a size, a truth value or one of some words (see strictyaml).
+type kind struct {
+	tag   reflect.StructTag // of the field
+	legal string            // which values are allowed; "": the tags say it
 
-// itemized is a kind whose value is a list in the file.
-type itemized interface {
-	kind
-	setItems(field any, items []string) error
-	items(field any) []string
+	// read stores what a text, or an item of a list, stands for. Its error says what is wrong
+	// with the text, but not what is allowed; the field may hold anything then.
+	read func(into any, text string) error
+	// readAll stores a list; nil: each item is read.
+	readAll func(into any, items []string) error
+	write   func(field any) string // the inverse; nil: as it is printed
+
+	none   string  // the word for an empty list, or no text; "": there is none
+	most   int     // items of a list, or entries; 0: it is neither
+	secret bool    // nobody is shown it
+	nested *nested // what it consists of; nil: it is one value, or a list of them
 }
 
 // none is the word for an empty list, or text, where one has to be written.
@@ -35,143 +38,106 @@ const none = "none"
 // hidden stands for a value that is not shown.
 const hidden = "(hidden)"
 
-// value is the kind of *T fields that have a form of their own. read changes the value that
-// there is.
-type value[T any] struct {
-	read  func(into *T, text string) error
-	write func(T) string
-	legal string
-}
+// isList reports whether the value may be a list in the file.
+func (k kind) isList() bool { return k.nested == nil && k.most > 0 || k.readAll != nil }
 
-func (k value[T]) set(field any, text string) error {
-	v := *field.(*T)
-	err := k.read(&v, text)
-	if err == nil {
-		*field.(*T) = v
+// set stores the value of text where field points.
+func (k kind) set(field any, text string) error {
+	switch {
+	case k.none != "" && strings.TrimSpace(text) == k.none:
+		reflect.ValueOf(field).Elem().SetZero()
+		return nil
+	case k.isList() && k.readAll == nil: // with commas between the items
+		return k.setItems(field, strings.Split(text, ","))
+	case k.read != nil:
+		return k.read(field, text)
 	}
-	return err
-}
-
-func (k value[T]) show(field any) string { return k.write(*field.(*T)) }
-
-func (k value[T]) allowed() string { return k.legal }
-
-// words is the kind of fields whose values have names.
-func words[T fmt.Stringer](all ...T) value[T] {
-	return value[T]{
-		read: func(into *T, text string) error {
-			var word string
-			err := plain{reflect.StructTag(`oneof:"` + strings.Join(names(all), "|") + `"`)}.set(&word, text)
-			if err == nil {
-				*into = all[slices.Index(names(all), word)]
-			}
-			return err
-		},
-		write: func(v T) string { return v.String() },
-		legal: strings.Join(names(all), ", "),
+	if words := k.words(); len(words) > 0 {
+		if text = strings.ToLower(text); text == "pretty" && slices.Contains(words, "text") { // gruf-relay's word
+			text = "text"
+		}
 	}
-}
-
-func names[T fmt.Stringer](of []T) (names []string) {
-	for _, value := range of {
-		names = append(names, value.String())
+	if what := strictyaml.Set(field, k.tag, text); what != "" {
+		return errors.New(what)
 	}
-	return names
-}
-
-// text is the kind of string fields that are no word of a few; clean checks and tidies.
-type text struct {
-	clean  func(string) (string, error)
-	legal  string
-	orNone bool // the word is for no text
-	secret bool // nobody is shown it
-}
-
-func (k text) set(field any, text string) (err error) {
-	if k.orNone && text == none {
-		text = ""
-	} else if text, err = k.clean(text); err != nil {
-		return err
-	}
-	*field.(*string) = text
 	return nil
 }
 
-func (k text) show(field any) string {
-	switch text := *field.(*string); {
-	case k.orNone && text == "":
-		return none
-	case k.secret:
-		return hidden
-	default:
-		return cmp.Or(text, `""`)
-	}
-}
-
-func (k text) allowed() string {
-	if k.orNone {
-		return k.legal + ", or " + none
-	}
-	return k.legal
-}
-
-// list is the kind of *[]T fields, of strings or of what has a String method: items with
-// commas between them in a variable or a flag, a sequence in the file.
-type list[T any] struct {
-	read  func(item string) (T, error)
-	legal string
-	max   int    // items
-	empty string // the word for none of them
-}
-
-func listOf[T any](read func(string) (T, error), legal string, most int) list[T] {
-	return list[T]{read, legal, most, none}
-}
-
-func (k list[T]) set(field any, raw string) error {
-	if strings.TrimSpace(raw) == k.empty {
-		return k.setItems(field, nil)
-	}
-	return k.setItems(field, strings.Split(raw, ","))
-}
-
-func (k list[T]) setItems(field any, items []string) error {
-	if len(items) > k.max {
+// setItems stores the items of a list.
+func (k kind) setItems(field any, items []string) error {
+	switch {
+	case k.readAll != nil:
+		return k.readAll(field, items)
+	case len(items) > k.most:
 		return fmt.Errorf("%d items are too many", len(items))
 	}
-	values := make([]T, 0, len(items))
+	all := reflect.ValueOf(field).Elem()
+	values := reflect.Zero(all.Type())
 	for _, item := range items {
-		value, err := k.read(strings.TrimSpace(item))
-		if err != nil {
+		value := reflect.New(all.Type().Elem())
+		if err := k.read(value.Interface(), strings.TrimSpace(item)); err != nil {
 			return err
 		}
-		values = append(values, value)
+		values = reflect.Append(values, value.Elem())
 	}
-	*field.(*[]T) = values
+	all.Set(values)
 	return nil
 }
 
-func (k list[T]) items(field any) (items []string) {
-	for _, value := range *field.(*[]T) {
-		items = append(items, fmt.Sprint(value))
+// words are those that the tags allow.
+func (k kind) words() []string {
+	return strings.FieldsFunc(k.tag.Get("oneof"), func(r rune) bool { return r == '|' })
+}
+
+// show writes a value as it could stand in a variable.
+func (k kind) show(field any) (shown string) {
+	v := reflect.ValueOf(field).Elem()
+	switch {
+	case k.nested != nil:
+		return k.showNested(field)
+	case k.none != "" && (v.IsZero() || v.Kind() == reflect.Slice && v.Len() == 0):
+		return k.none
+	case k.secret:
+		return hidden
+	case k.write != nil:
+		return k.write(field)
+	case k.isList():
+		return showList(k.items(field))
+	}
+	switch value := field.(type) {
+	case *time.Duration:
+		shown = showDuration(*value)
+	case *int64:
+		shown = showSize(*value)
+	case *float64:
+		shown = strconv.FormatFloat(*value, 'f', -1, 64)
+	default:
+		shown = fmt.Sprint(v.Interface())
+	}
+	for pair := range strings.SplitSeq(k.tag.Get("word"), "|") {
+		if word, stands, _ := strings.Cut(pair, "="); stands == shown {
+			return word
+		}
+	}
+	return cmp.Or(shown, `""`)
+}
+
+// items are those of a list.
+func (k kind) items(field any) (items []string) {
+	list := reflect.ValueOf(field).Elem()
+	for i := range list.Len() {
+		items = append(items, fmt.Sprint(list.Index(i).Interface()))
 	}
 	return items
 }
 
-func (k list[T]) show(field any) string {
-	items := k.items(field)
+// showList writes items with commas between them, or as YAML if one has a comma of its own.
+func showList(items []string) string {
 	joined := strings.Join(items, ", ")
-	switch {
-	case len(items) == 0:
-		return k.empty
-	case strings.Count(joined, ",") >= len(items): // an item has a comma of its own
+	if strings.Count(joined, ",") >= len(items) {
 		return inList(items, strconv.Quote)
 	}
 	return joined
-}
-
-func (k list[T]) allowed() string {
-	return fmt.Sprintf("%s, at most %d, or %s", k.legal, k.max, k.empty)
 }
 
 // inList writes a YAML list.
@@ -183,37 +149,31 @@ func inList(items []string, write func(string) string) string {
 	return "[" + strings.Join(texts, ", ") + "]"
 }
 
-// formed accepts text of one of the forms. what says of another text what is wrong with it,
-// with %s for the text where it may be repeated.
-func formed(form, what string) func(string) (string, error) {
-	return func(text string) (string, error) {
-		if !forms[form].MatchString(text) {
-			return "", errors.New(strings.Replace(what, "%s", quote(text), 1))
-		}
-		return text, nil
-	}
+// showDuration writes 1m0s as 1m and 1h0m0s as 1h.
+func showDuration(d time.Duration) string {
+	return strings.NewReplacer("h0m0s", "h", "m0s", "m").Replace(d.String())
 }
 
-// flaw is what is wrong with a text, if it is so.
-type flaw struct {
-	so   bool
-	what string
-}
-
-// wrong is an error by the first that is so of a text; told is the text, where it may be repeated.
-func wrong(told string, flaws ...flaw) error {
-	for _, f := range flaws {
-		if f.so {
-			return errors.New(strings.TrimSpace(told + " " + f.what))
-		}
+// allowed says which values there may be.
+func (k kind) allowed() string {
+	legal := k.legal
+	switch {
+	case legal != "":
+	case len(k.words()) > 0:
+		legal = strings.Join(k.words(), ", ")
+	case k.tag.Get("range") != "":
+		legal = strictyaml.Range(k.tag)
+	default:
+		legal = "true or false"
 	}
-	return nil
-}
-
-// accepted is a check by what cleans.
-func accepted(clean func(string) (string, error)) func(string) error {
-	return func(text string) error {
-		_, err := clean(text)
-		return err
+	if k.most > 0 {
+		legal += fmt.Sprintf(", at most %d", k.most)
 	}
+	if k.none != "" {
+		legal += ", or " + k.none
+	}
+	if k.nested != nil && k.nested.word != "" {
+		legal += ", or " + k.nested.word
+	}
+	return legal
 }

@@ -1,8 +1,13 @@
 package config
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"reflect"
+	"regexp"
+	"slices"
+	"strings"
 	"sync"
 
 	"github.com/cabrank/cabrank/internal/grpcwire"
@@ -12,36 +17,36 @@ import (
 
 // kindOf is the kind of a field with these tags.
 func kindOf(tag reflect.StructTag) kind {
-	if named, is := kinds()[tag.Get("kind")]; is {
-		return named
-	}
-	return plain{tag}
+	k := kinds()[tag.Get("kind")]
+	k.tag = tag
+	return k
 }
 
 // kinds are those that a field names: what is more than a number or a word.
 var kinds = sync.OnceValue(func() map[string]kind {
-	line := formed("line", "%s is not a line of text")
-	origins := listOf(formed("origin", "%s is not an origin"), "origins such as https://shop.example, or none", 100)
-	origins.empty = ownHost // none is an origin
+	const gaugesLegal = "names of metrics, in which * stands for any letters,"
+	line, weight, policy := formed("line", "%s is not a line of text"), kind{tag: `range:"0.01..1000"`}, words(scrape.Sum, scrape.Max, scrape.Min, scrape.Avg, scrape.Last, scrape.Each)
+	origins := list(100, "origins such as https://shop.example, or none", formed("origin", "%s is not an origin"))
+	origins.none = ownHost // none is an origin
 	return map[string]kind{
 		// addresses and places
-		"door":      listenAt{legal: "HOST:PORT, port 0 to 65535; with the word shared behind it others may listen there, too", mayBeShared: true}.kind(),
-		"probes":    listenAt{legal: "HOST:PORT, port 0 to 65535, or off", mayBeOff: true}.kind(),
-		"metrics":   listenAt{legal: "HOST:PORT or HOST:PORT/PATH, port 0 to 65535, or off", mayBeOff: true, path: "/metrics"}.kind(),
-		"bind":      text{clean: cleanHost, legal: "a host name or address, empty for every interface"},
-		"networks":  listOf(readNetwork, "addresses and networks such as 10.0.0.0/8", 100),
-		"control":   text{clean: cleanControl, legal: "auto, off, or the path of a unix socket, with a /"},
-		"upstreams": listOf(cleanUpstream, "host:port, unix:/path, dns:name:port, srv:name or tls:host:port", 1000),
-		"servers":   listOf(cleanNameServer, "ADDRESS or ADDRESS:PORT", 8),
-		"redis":     text{clean: cleanRedis, legal: "an address, that of events behind it if it is another one", orNone: true, secret: true},
-		"push":      text{clean: cleanPush, legal: "HOST:PORT, or off"},
-		"page":      text{clean: cleanPath, legal: "a path that begins with /"},
-		"paths":     listOf(cleanPath, "paths that begin with /", 100),
-		"pages":     listOf(cleanPageOrigin, "origins such as https://shop.example or https://*.shop.example", 100),
+		"door":      listenAt("HOST:PORT, port 0 to 65535; with the word shared behind it others may listen there, too", sharedMark),
+		"probes":    listenAt("HOST:PORT, port 0 to 65535, or off", off),
+		"metrics":   listenAt("HOST:PORT or HOST:PORT/PATH, port 0 to 65535, or off", off, metricsPath),
+		"bind":      text("a host name or address, empty for every interface", cleanHost),
+		"networks":  list(100, "addresses and networks such as 10.0.0.0/8", readNetwork),
+		"control":   text("auto, off, or the path of a unix socket, with a /", cleanControl),
+		"upstreams": list(1000, "host:port, unix:/path, dns:name:port, srv:name or tls:host:port", cleanUpstream),
+		"servers":   list(8, "ADDRESS or ADDRESS:PORT", cleanNameServer),
+		"redis":     secret(textOrNone("an address, that of events behind it if it is another one", cleanRedis)),
+		"push":      text("HOST:PORT, or off", cleanPush),
+		"page":      text("a path that begins with /", cleanPath),
+		"paths":     list(100, "paths that begin with /", cleanPath),
+		"pages":     list(100, "origins such as https://shop.example or https://*.shop.example", cleanPageOrigin),
 		"origins":   origins,
-		"file":      text{clean: formed("line", "is no path of a file"), legal: "a path"},
-		"files":     listOf(line, "names of files", 100),
-		"log":       text{clean: formed("log", "%s is not a path with a /"), legal: "a path with a /, stdout, or none"},
+		"file":      text("a path", formed("line", "is no path of a file")),
+		"files":     list(100, "names of files", line),
+		"log":       text("a path with a /, stdout, or none", formed("log", "%s is not a path with a /")),
 
 		// numbers that are more
 		"workers": amount(`range:"1..1000"`, "", 0),
@@ -49,43 +54,162 @@ var kinds = sync.OnceValue(func() map[string]kind {
 		"memory":  memoryLimit(),
 
 		// calls and callers
-		"balance":   balance(),
+		"balance":   text("late_binding, ring_hash:NAME of a header or metadata key in lower case, or of "+authorityField, cleanBalance),
 		"caller":    callerKey(),
-		"weights":   nested{form: "key: weight", max: 1000, names: callersLegal, check: accepted(cleanCaller), path: callerPath, value: plain{`range:"0.01..1000"`}, all: "weights"},
-		"lanes":     nested{form: "name: {...}", max: 8, names: "names of lower case letters, digits, _ and -", check: checkLaneName, path: entryPath, field: "Name"},
-		"rules":     nested{form: "name: {...}", max: maxMethods, names: patternLegal, check: checkPattern, path: entryPath, field: "Pattern"},
-		"methods":   listOf(cleanPattern, patternLegal, maxMethods),
-		"callers":   listOf(cleanCaller, callersLegal, 1000),
-		"codes":     listOf(readCode, codesLegal, grpcwire.NumCodes),
+		"weights":   entries(1000, callersLegal+" with weights of "+weight.allowed(), nested{form: "{key: weight, ...}", names: callersLegal, check: cleanCaller, path: callerPath, value: weight}),
+		"lanes":     entries(8, "", nested{form: "{name: {...}, ...}", names: "names of lower case letters, digits, _ and -", check: checkLaneName, path: entryPath, field: "Name"}),
+		"rules":     entries(maxMethods, "", nested{form: "{name: {...}, ...}", names: patternLegal, check: checkPattern, path: entryPath, field: "Pattern", whole: checkRule}),
+		"methods":   list(maxMethods, patternLegal, cleanPattern),
+		"callers":   list(1000, callersLegal, cleanCaller),
+		"codes":     list(grpcwire.NumCodes, codesLegal, readCode),
 		"cancel":    words(0, rank.Hold, rank.Free, rank.Finish),
 		"cancelled": words(rank.Hold, rank.Free, rank.Finish),
 
 		// workers
-		"command": commandLine{},
-		"variables": nested{
-			form: "NAME: value", max: 200, names: variablesLegal, check: checkVariable, path: variablePath,
-			value: text{clean: cleanVariable, legal: fmt.Sprintf("text of at most %d bytes", maxVariable), secret: true},
-		},
-		"gauges": nested{
-			form: "key: policy", max: 1000, names: "names of metrics, in which * stands for any letters,", check: accepted(formed("gauge", "%s is no name of a metric")),
-			path: entryPath, value: words(scrape.Sum, scrape.Max, scrape.Min, scrape.Avg, scrape.Last, scrape.Each), all: "policies", word: "per_worker",
-		},
-		"hooks":  nested{form: "{before_start: COMMAND, after_ready: COMMAND, before_stop: COMMAND}"},
-		"warmup": nested{form: "{method: /package.Service/Method, message: BASE64}"},
-		"method": text{clean: cleanMethod, legal: "/package.Service/Method", orNone: true},
-		"base64": base64Bytes(64 * KiB),
+		"command":   {legal: fmt.Sprintf("a program and its arguments, at most %d words", maxArguments), none: none, read: readCommand, readAll: readArguments, write: showCommand},
+		"variables": entries(200, "", nested{form: "{NAME: value, ...}", names: variablesLegal, check: checkVariable, path: variablePath, value: secret(text(fmt.Sprintf("text of at most %d bytes", maxVariable), cleanVariable))}),
+		"gauges": entries(1000, gaugesLegal+" with policies of "+policy.allowed(), nested{
+			form: "{key: policy, ...}", names: gaugesLegal, check: formed("gauge", "%s is no name of a metric"), path: entryPath, value: policy, word: "per_worker",
+		}),
+		"hooks":  parts("{before_start: COMMAND, after_ready: COMMAND, before_stop: COMMAND}"),
+		"warmup": parts("{method: /package.Service/Method, message: BASE64}"),
+		"method": textOrNone("/package.Service/Method", cleanMethod),
+		"base64": {legal: "base64 of at most " + showSize(maxMessage), none: none, read: reading(readMessage), write: showMessage},
 
 		// certificates and tokens
-		"pairs":   nested{form: "{cert: FILE, key: FILE}", max: 100, list: true},
-		"clients": nested{form: "{ca: FILE, names: [NAME, ...], required: true or false}"},
-		"peers":   nested{form: "{ca: FILE, cert: FILE, key: FILE, name: NAME}"},
-		"host":    text{clean: cleanDNSName, legal: "a name"},
-		"names":   listOf(formed("visible", "%s is no name in a certificate"), "names in which * stands for anything but . and /", 1000),
-		"auth":    nested{form: "{key: FILE, ...}"},
-		"globs":   listOf(cleanGlob, "globs, with {user} for who it is", 1000),
-		"secret":  text{clean: formed("secret", "has a control character"), legal: "a file, or env:NAME", orNone: true, secret: true}, // it is not repeated
-		"source":  text{clean: formed("source", "it is not the name of a file"), legal: "a file, env:NAME or https://...", orNone: true},
-		"line":    text{clean: line, legal: "a text", orNone: true},
-		"cookie":  text{clean: formed("token", "%s is not a name of a cookie"), legal: "a name of a cookie", orNone: true}, // RFC 6265 4.1.1
+		"pairs":   entries(100, "[{cert: FILE, key: FILE}, ...]", nested{form: "[{cert: FILE, key: FILE}, ...]", path: entryPath}),
+		"clients": parts("{ca: FILE, names: [NAME, ...], required: true or false}"),
+		"peers":   parts("{ca: FILE, cert: FILE, key: FILE, name: NAME}"),
+		"host":    text("a name", cleanDNSName),
+		"names":   list(1000, "names in which * stands for anything but . and /", formed("visible", "%s is no name in a certificate")),
+		"auth":    parts("{key: FILE, ...}"),
+		"globs":   list(1000, "globs, with {user} for who it is", cleanGlob),
+		"secret":  secret(textOrNone("a file, or env:NAME", formed("secret", "has a control character"))), // it is not repeated
+		"source":  textOrNone("a file, env:NAME or https://...", formed("source", "it is not the name of a file")),
+		"line":    textOrNone("a text", line),
+		"cookie":  textOrNone("a name of a cookie", formed("token", "%s is not a name of a cookie")), // RFC 6265 4.1.1
 	}
 })
+
+// text is the kind of texts that clean checks and tidies.
+func text(legal string, clean func(string) (string, error)) kind {
+	return kind{legal: legal, read: reading(clean)}
+}
+
+// textOrNone has a word for no text.
+func textOrNone(legal string, clean func(string) (string, error)) kind {
+	return kind{legal: legal, none: none, read: reading(clean)}
+}
+
+// list is the kind of lists: items with commas between them in a variable or a flag, a
+// sequence in the file.
+func list[T any](most int, legal string, read func(item string) (T, error)) kind {
+	return kind{legal: legal, none: none, most: most, read: reading(read)}
+}
+
+// parts is the kind of one struct, entries that of what has many; "": the names are what is legal.
+func parts(form string) kind { return kind{legal: form, none: none, nested: &nested{form: form}} }
+
+func entries(most int, legal string, of nested) kind {
+	return kind{legal: cmp.Or(legal, of.names), none: none, most: most, nested: &of}
+}
+
+func secret(k kind) kind {
+	k.secret = true
+	return k
+}
+
+// words is the kind of fields whose values have names.
+func words[T fmt.Stringer](all ...T) kind {
+	one := kind{tag: reflect.StructTag(`oneof:"` + strings.Join(names(all), "|") + `"`)}
+	return kind{legal: one.allowed(), read: func(into any, text string) error {
+		var word string
+		err := one.set(&word, text)
+		if err == nil {
+			*into.(*T) = all[slices.Index(names(all), word)]
+		}
+		return err
+	}}
+}
+
+func names[T fmt.Stringer](of []T) (names []string) {
+	for _, value := range of {
+		names = append(names, value.String())
+	}
+	return names
+}
+
+// reading stores what a text is read as.
+func reading[T any](read func(text string) (T, error)) func(into any, text string) error {
+	return func(into any, text string) error {
+		value, err := read(text)
+		if err == nil {
+			*into.(*T) = value
+		}
+		return err
+	}
+}
+
+// formed accepts text of one of the forms. what says of another text what is wrong with it,
+// with %s for the text where it may be repeated.
+func formed(form, what string) func(string) (string, error) {
+	return func(text string) (string, error) {
+		if !forms[form].MatchString(text) {
+			return "", errors.New(strings.Replace(what, "%s", quote(text), 1))
+		}
+		return text, nil
+	}
+}
+
+// flaw is what is wrong with a text, if it is so.
+type flaw struct {
+	so   bool
+	what string
+}
+
+// wrong is an error by the first that is so of a text; told is the text, where it may be repeated.
+func wrong(told string, flaws ...flaw) error {
+	for _, f := range flaws {
+		if f.so {
+			return errors.New(strings.TrimSpace(told + " " + f.what))
+		}
+	}
+	return nil
+}
+
+// forms are those of texts of which no more has to be known.
+var forms = map[string]*regexp.Regexp{
+	"ascii":  regexp.MustCompile(`^[\x20-\x7e]*$`),
+	"gauge":  regexp.MustCompile(`^[a-zA-Z0-9_:*]{1,200}$`),                    // * stands for any letters
+	"lane":   regexp.MustCompile(`^[a-z0-9_-]{1,32}$`),                         // the label of a metric
+	"line":   regexp.MustCompile(`^\P{Cc}+$`),                                  // Cc: control characters
+	"log":    regexp.MustCompile(`^(none|stdout|\P{Cc}*/\P{Cc}*)$`),            // a word without a slash would be a file that nobody finds again
+	"name":   regexp.MustCompile(`^([a-z0-9_-]{1,63}\.)*[a-z0-9_-]{1,63}\.?$`), // of a host or service, in lower case (RFC 1035 2.3.4)
+	"origin": regexp.MustCompile(`^(none|null|[^/\p{Cc}]+://[^/?#@ *\p{Cc}]+)$`),
+	// gRPC itself does not say of which characters names consist, so all that can stand in a path are taken.
+	"pattern": regexp.MustCompile(`^/[^/*?#"\\[:^graph:]]+/(\*|[^/*?#"\\[:^graph:]]+)$`),
+
+	"path": regexp.MustCompile(`^/[^ ?#\p{Cc}]*$`),
+
+	// Headers that are the same for every call, or not allowed in HTTP/2.
+	"protocol": regexp.MustCompile(`^(grpc-.*|connection|content-(length|type)|keep-alive|` +
+		`proxy-connection|te|trailer|transfer-encoding|upgrade)$`),
+
+	"secret":   regexp.MustCompile(`^\P{Cc}*$`),
+	"source":   regexp.MustCompile(`^([^-{\p{Cc}]\P{Cc}*)?$`),          // what looks like a key itself is none
+	"token":    regexp.MustCompile("^[a-zA-Z0-9!#$%&'*+.^_`|~-]+$"),    // RFC 9110 5.6.2
+	"variable": regexp.MustCompile(`^[a-zA-Z_][a-zA-Z0-9_]*$`),         // POSIX, Base Definitions 8.1
+	"word":     regexp.MustCompile(`^[^"'\\\[\]\pZ\s\p{Cc}]+$`),        // of a command, that needs no quotes
+	"yaml":     regexp.MustCompile(`^[a-zA-Z0-9/_][a-zA-Z0-9/_.*-]*$`), // what needs no quotes
+	"visible":  regexp.MustCompile(`^[[:graph:]]+$`),                   // ASCII without blanks
+
+	// A word in braces that may be meant as a placeholder. What a shell would replace,
+	// ${PORT}, is told apart by its dollar.
+	"placeholder": regexp.MustCompile(`\$?\{[ \t]*[A-Za-z_]+[ \t]*\}`),
+
+	// Variables that Kubernetes puts into every pod for a Service whose name begins with
+	// cabrank (pods, "Accessing the Service": {NAME}_SERVICE_HOST), and values that show
+	// what the others of them are.
+	"service link": regexp.MustCompile(`_SERVICE_(HOST|PORT(_[A-Z0-9_]+)?)$|_PORT_[0-9]+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?$`),
+	"port link":    regexp.MustCompile(`^(tcp|udp|sctp)://`),
+}

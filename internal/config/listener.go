@@ -2,6 +2,9 @@ package config
 
 import (
 	"cmp"
+	"net"
+	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -17,50 +20,52 @@ type Listener struct {
 // Addr returns the address to listen on, for net.Listen.
 func (l Listener) Addr() string { return joinHostPort(l.Host, l.Port) }
 
+func joinHostPort(host string, port int) string {
+	return net.JoinHostPort(host, strconv.Itoa(port))
+}
+
 const (
-	off        = "off"     // the word for a listener that is not there
-	sharedMark = " shared" // stands behind an address at which others may listen, too
+	off         = "off"      // the word for a listener that is not there
+	sharedMark  = " shared"  // stands behind an address at which others may listen, too
+	metricsPath = "/metrics" // where the page is if its address has no path
 )
 
-// listenAt is the kind of *Listener fields.
-type listenAt struct {
-	legal                 string
-	mayBeOff, mayBeShared bool
-	path                  string // that is not written; "": there is none
-}
-
-func (k listenAt) kind() value[Listener] { return value[Listener]{k.read, k.write, k.legal} }
-
-func (k listenAt) read(l *Listener, text string) (err error) {
-	if text == off && k.mayBeOff {
-		l.On = false
-		return nil
-	}
-	l.On = true
-	if k.mayBeShared {
-		text, l.Shared = strings.CutSuffix(text, sharedMark)
-	}
-	if k.path != "" {
-		l.Path = cmp.Or(l.Path, k.path)
-		if at := strings.IndexByte(text, '/'); at >= 0 {
-			text, l.Path = text[:at], text[at:]
-		}
-		if _, err := cleanPath(l.Path); err != nil {
-			return err
-		}
-	}
-	l.Host, l.Port, err = splitHostPort(text)
-	return err
-}
-
-func (k listenAt) write(l Listener) string {
+// String returns it as it is written.
+func (l Listener) String() string {
 	switch {
 	case !l.On:
 		return off
 	case l.Shared:
 		return l.Addr() + sharedMark
-	case l.Path != k.path:
+	case l.Path != metricsPath:
 		return l.Addr() + l.Path
 	}
 	return l.Addr()
+}
+
+// listenAt is the kind of Listener fields that may be off, shared, or have a path, as named.
+func listenAt(legal string, named ...string) kind {
+	may := func(what string) bool { return slices.Contains(named, what) }
+	return kind{legal: legal, read: func(into any, text string) (err error) {
+		l := into.(*Listener)
+		if text == off && may(off) {
+			l.On = false
+			return nil
+		}
+		l.On = true
+		if may(sharedMark) {
+			text, l.Shared = strings.CutSuffix(text, sharedMark)
+		}
+		if may(metricsPath) {
+			l.Path = cmp.Or(l.Path, metricsPath)
+			if at := strings.IndexByte(text, '/'); at >= 0 {
+				text, l.Path = text[:at], text[at:]
+			}
+			if _, err := cleanPath(l.Path); err != nil {
+				return err
+			}
+		}
+		l.Host, l.Port, err = splitHostPort(text)
+		return err
+	}}
 }

@@ -52,23 +52,27 @@ func DefaultFiles() []string { return []string{"cabrank.yml", "gruf-relay.yml"} 
 //
 // Errors: Faults, with one line for everything that is wrong in any source;
 // the Config is nil then. Contradictions between values are looked for only
-// when every value by itself is right, but for those within the rule of a method.
+// when every value by itself is right.
 func Load(sources Sources) (*Config, error) {
 	environ := parseEnviron(sources.Environ)
 	config, faults := gather(sources, environ)
 	config.setCommand(sources.Command)
 	config.Workers.Count.Settle()
 	config.Workers.Slots.Settle()
-	if config.tidyMethods(); len(faults) == 0 {
-		faults = config.contradictions()
-	} else {
-		faults = config.withMethodRules(faults)
+	config.sortMethods()
+	config.Warnings = append(config.unknownVariables(environ), config.warnings()...)
+	return config.checked(faults)
+}
+
+// checked returns the configuration if it has no faults, and its values no contradictions.
+func (c *Config) checked(faults Faults) (*Config, error) {
+	if len(faults) == 0 {
+		faults = c.contradictions()
 	}
 	if len(faults) > 0 {
 		return nil, faults
 	}
-	config.Warnings = append(config.unknownVariables(environ), config.warnings()...)
-	return config, nil
+	return c, nil
 }
 
 // HasFile reports whether the sources name a file, or one has a name that is
@@ -135,10 +139,18 @@ func settingsOf(keys []Key, given map[string]string, name func(Key) string, from
 func ofFlag(k Key) string     { return k.Flag }
 func ofVariable(k Key) string { return k.Env }
 
-// apply stores settings in their order; later ones win.
-func (c *Config) apply(settings []setting) Faults {
-	faults := wholesAndParts(settings)
+// apply stores the settings of one source in their order. A key beside one of gruf-relay's
+// for a part of its value is refused: one of them would be lost.
+func (c *Config) apply(settings []setting) (faults Faults) {
+	given := map[string]Origin{}
 	for _, s := range settings {
+		given[s.key.Name] = s.origin
+	}
+	for _, s := range settings {
+		if whole, is := given[s.key.Of]; is {
+			what := fmt.Sprintf("is a part of %s, which is given, too (%s)", s.key.Of, whole)
+			faults = append(faults, s.origin.fault(s.key.Name, what, "one of the two"))
+		}
 		faults = append(faults, c.applyOne(s)...)
 	}
 	return faults
@@ -148,14 +160,14 @@ func (c *Config) apply(settings []setting) Faults {
 // it and each part of it stands. Of a value in a file the faults stay with its node.
 func (c *Config) applyOne(s setting) (faults Faults) {
 	n, at, inFile := s.value, places{}, s.origin.Line > 0
-	if _, hasParts := s.key.kind.(nested); hasParts && !inFile {
+	if s.key.kind.nested != nil && !inFile {
 		var err error
 		if n, err = parseText(n.Value()); err != nil {
 			return Faults{s.origin.fault(s.key.Name, err.Error(), s.key.Allowed())}
 		}
 	}
 	n.Key = s.key.Name
-	store(s.key.kind, s.key.field(c), n, at)
+	s.key.kind.store(s.key.field(c), n, at)
 	if !inFile {
 		for _, f := range n.Faults() {
 			faults = append(faults, s.origin.fault(f.Key, f.What+s.serviceLinkHint(), f.Allowed))
@@ -172,20 +184,6 @@ func (c *Config) applyOne(s setting) (faults Faults) {
 	c.origins[s.key.Name] = s.origin
 	if s.key.Of != "" {
 		c.origins[s.key.Of] = s.origin
-	}
-	return faults
-}
-
-// wholesAndParts refuses a key beside one of gruf-relay's for a part of its value, in one
-// source: one of them would be lost.
-func wholesAndParts(settings []setting) (faults Faults) {
-	for _, part := range settings {
-		for _, whole := range settings {
-			if part.key.Of != "" && whole.key.Name == part.key.Of {
-				what := fmt.Sprintf("is a part of %s, which is given, too (%s)", whole.key.Name, whole.origin)
-				faults = append(faults, part.origin.fault(part.key.Name, what, "one of the two"))
-			}
-		}
 	}
 	return faults
 }

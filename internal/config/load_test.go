@@ -64,7 +64,6 @@ func TestDefaults(t *testing.T) {
 		Metrics:     Metrics{Listener: Listener{On: true, Port: 9394, Path: "/metrics"}, Interval: 5 * time.Second},
 		Queue:       Queue{1000, 30 * time.Second, true, true},
 		Fair:        Fair{Key: CallerKey{By: callers.ByPeer}},
-		DNS:         DNS{Servers: []string{}},
 	}
 	if config.Log != want.Log || config.Listen != want.Listen || config.CallTimeout != 0 || !reflect.DeepEqual(config.Workers, want.Workers) ||
 		config.HealthCheck != want.HealthCheck || config.Probes != want.Probes ||

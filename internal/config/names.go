@@ -31,7 +31,7 @@ func whereMoved(name string) string {
 	}
 	for _, key := range Keys() {
 		for _, part := range key.parts() {
-			if key.isSingle() && underscored(part.Name) == strings.TrimPrefix(name, "socket_") { // auth's were socket.auth_...
+			if key.kind.most == 0 && underscored(part.Name) == strings.TrimPrefix(name, "socket_") { // auth's were socket.auth_...
 				return fmt.Sprintf("now %s: {%s: ...}", key.Name, last(part.Name))
 			}
 		}
@@ -61,21 +61,17 @@ func Suggest(flag string) string {
 	if now := whereMoved(flag); now != "" {
 		return ": " + now
 	}
-	flags, name := []string{ConfigFlag}, underscored(flag)
-	var named []Key
-	for _, key := range Keys() {
-		if key.Flag != "" {
-			flags = append(flags, key.Flag)
-		}
-		if last(key.Name) == name {
-			named = append(named, key)
-		}
-	}
-	if i := slices.IndexFunc(Keys(), func(k Key) bool { return underscored(k.Name) == name }); i >= 0 {
-		named = Keys()[i : i+1]
+	name := underscored(flag)
+	named := keysThat(func(k Key) bool { return k.Hidden == "" && underscored(k.Name) == name })
+	if named == nil {
+		named = keysThat(func(k Key) bool { return k.Hidden == "" && last(k.Name) == name })
 	}
 	if len(named) == 1 && named[0].Flag == "" {
 		return fmt.Sprintf("; %s has no flag: set it in the file or by the variable %s", named[0].Name, named[0].Env)
+	}
+	flags := []string{ConfigFlag}
+	for _, key := range Flags() {
+		flags = append(flags, key.Flag)
 	}
 	return strictyaml.DidYouMean("--", flag, flags)
 }
@@ -118,8 +114,7 @@ func meantVariable(name string) string {
 	name = strings.TrimPrefix(name, prefix)
 	variables := map[string]string{"CONFIG": ConfigVariable, ConfigVariable: ConfigVariable}
 	for _, key := range allKeys() {
-		variables[strings.TrimPrefix(key.Env, prefix)] = key.Env
-		for _, as := range append(key.Aliases, key.Name) {
+		for _, as := range append(key.Aliases, key.Name, strings.TrimPrefix(key.Env, prefix)) {
 			variables[variableOf("", as)] = key.Env
 		}
 	}

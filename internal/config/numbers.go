@@ -3,88 +3,27 @@ package config
 import (
 	"cmp"
 	"encoding/base64"
-	"errors"
 	"fmt"
 	"math"
 	"reflect"
-	"slices"
 	"strconv"
 	"strings"
-	"time"
 
-	"github.com/cabrank/cabrank/internal/strictyaml"
 	"github.com/cabrank/cabrank/internal/worker"
 )
 
-// plain is the kind of fields that are a number, a time, a size, a truth value or one of
-// some words: what their tags say.
-type plain struct{ tag reflect.StructTag }
-
-func (k plain) set(field any, text string) error {
-	if _, is := field.(*string); is {
-		if text = strings.ToLower(text); text == "pretty" && slices.Contains(k.words(), "text") { // gruf-relay's word
-			text = "text"
+// showSize writes bytes in the largest unit that divides them, as in "64KiB".
+func showSize(bytes int64) string {
+	for i, unit := range []int64{1 << 30, 1 << 20, 1 << 10} {
+		if bytes != 0 && bytes%unit == 0 {
+			return fmt.Sprintf("%d%ciB", bytes/unit, "GMK"[i])
 		}
 	}
-	if what := strictyaml.Set(field, k.tag, text); what != "" {
-		return errors.New(what)
-	}
-	return nil
+	return strconv.FormatInt(bytes, 10)
 }
 
-func (k plain) words() []string { return strings.Split(k.tag.Get("oneof"), "|") }
-
-func (k plain) show(field any) (shown string) {
-	switch value := field.(type) {
-	case *time.Duration:
-		shown = showDuration(*value)
-	case *float64:
-		shown = strconv.FormatFloat(*value, 'f', -1, 64)
-	default:
-		shown = fmt.Sprint(reflect.ValueOf(field).Elem().Interface())
-	}
-	for pair := range strings.SplitSeq(k.tag.Get("word"), "|") {
-		if word, stands, _ := strings.Cut(pair, "="); stands == shown {
-			return word
-		}
-	}
-	return shown
-}
-
-func (k plain) allowed() string {
-	switch {
-	case k.tag.Get("oneof") != "":
-		return strings.Join(k.words(), ", ")
-	case k.tag.Get("range") == "":
-		return "true or false"
-	}
-	return strictyaml.Range(k.tag)
-}
-
-// showDuration writes 1m0s as 1m and 1h0m0s as 1h.
-func showDuration(d time.Duration) string {
-	return strings.NewReplacer("h0m0s", "h", "m0s", "m").Replace(d.String())
-}
-
-// Size is a number of bytes.
-type Size int64
-
-// Units of a Size, in bytes.
-const (
-	KiB Size = 1 << 10
-	MiB Size = 1 << 20
-	GiB Size = 1 << 30
-)
-
-// String returns the size in the largest unit that divides it, as in "64KiB".
-func (s Size) String() string {
-	for i, unit := range []Size{GiB, MiB, KiB} {
-		if s != 0 && s%unit == 0 {
-			return fmt.Sprintf("%d%ciB", s/unit, "GMK"[i])
-		}
-	}
-	return strconv.FormatInt(int64(s), 10)
-}
+// maxMessage bounds the message of the warm-up, in bytes.
+const maxMessage = 64 << 10
 
 // firstAutoSlots is where slots that adapt begin: few enough for any worker,
 // and so many more can be had within a second.
@@ -93,14 +32,15 @@ const firstAutoSlots = 5
 // amount is the kind of *worker.Amount fields: a number of those that the tag allows, or two with
 // a dash between them. auto are the bounds for which the word stands, "" if it needs some.
 // What adapts begins at first, or if that is 0 at the number of before.
-func amount(tag reflect.StructTag, auto string, first int) value[worker.Amount] {
-	number := plain{tag}
+func amount(tag reflect.StructTag, auto string, first int) kind {
+	number := kind{tag: tag}
 	legal := number.allowed() + ", or two of them as in 2-16"
 	if auto != "" {
 		legal += ", or auto: " + auto
 	}
-	return value[worker.Amount]{
-		read: func(a *worker.Amount, text string) error {
+	return kind{
+		read: func(into any, text string) error {
+			a := into.(*worker.Amount)
 			bounds, isAuto := strings.CutPrefix(text, automatic)
 			if bounds = strings.TrimSpace(bounds); isAuto && bounds == "" {
 				bounds = auto
@@ -117,7 +57,8 @@ func amount(tag reflect.StructTag, auto string, first int) value[worker.Amount] 
 			err := cmp.Or(number.set(&a.Min, strings.TrimSpace(low)), number.set(&a.Max, strings.TrimSpace(high)))
 			return cmp.Or(err, wrong("", flaw{a.Min > a.Max, fmt.Sprintf("%d is above %d", a.Min, a.Max)}))
 		},
-		write: func(a worker.Amount) string {
+		write: func(field any) string {
+			a := field.(*worker.Amount)
 			if a.Adapts() {
 				return fmt.Sprintf("%d-%d", a.Min, a.Max)
 			}
@@ -128,10 +69,11 @@ func amount(tag reflect.StructTag, auto string, first int) value[worker.Amount] 
 }
 
 // memoryLimit is the kind of *worker.MemoryLimit fields: bytes, or a share.
-func memoryLimit() value[worker.MemoryLimit] {
-	bytes := plain{`range:"1MiB..1024GiB" unit:"B" zero:"never"`}
-	return value[worker.MemoryLimit]{
-		read: func(limit *worker.MemoryLimit, text string) error {
+func memoryLimit() kind {
+	bytes := kind{tag: `range:"1MiB..1024GiB" unit:"B" zero:"never"`}
+	return kind{
+		read: func(into any, text string) error {
+			limit := into.(*worker.MemoryLimit)
 			*limit = worker.MemoryLimit{}
 			digits, isShare := strings.CutSuffix(text, "%")
 			share, err := strconv.ParseFloat(digits, 64)
@@ -145,28 +87,22 @@ func memoryLimit() value[worker.MemoryLimit] {
 				flaw{err != nil || share != math.Trunc(share), "is not a share in whole percent"},
 				flaw{share < 1 || share > 100, "is out of range"})
 		},
-		write: func(limit worker.MemoryLimit) string {
+		write: func(field any) string {
+			limit := field.(*worker.MemoryLimit)
 			if limit.Percent > 0 {
 				return strconv.Itoa(limit.Percent) + "%"
 			}
-			return Size(limit.Bytes).String()
+			return showSize(limit.Bytes)
 		},
 		legal: "1% to 100% of the container's limit, " + bytes.allowed(),
 	}
 }
 
-// base64Bytes is the kind of *[]byte fields (RFC 4648 4). Blanks and line breaks
-// between the characters are left out, as YAML blocks have them.
-func base64Bytes(most Size) value[[]byte] {
-	return value[[]byte]{
-		read: func(into *[]byte, text string) (err error) { // the text is not repeated: it may hold secrets
-			*into = nil
-			if text != none {
-				*into, err = base64.StdEncoding.DecodeString(strings.Join(strings.Fields(text), ""))
-			}
-			return wrong("", flaw{err != nil, "is not base64"}, flaw{len(*into) > int(most), fmt.Sprintf("has %d bytes", len(*into))})
-		},
-		write: func(message []byte) string { return cmp.Or(base64.StdEncoding.EncodeToString(message), none) },
-		legal: fmt.Sprintf("base64 of at most %v, or %s", most, none),
-	}
+// readMessage reads base64 (RFC 4648 4). Blanks and line breaks between the characters are left
+// out, as YAML blocks have them. A fault does not repeat the text: it may hold secrets.
+func readMessage(text string) ([]byte, error) {
+	message, err := base64.StdEncoding.DecodeString(strings.Join(strings.Fields(text), ""))
+	return message, wrong("", flaw{err != nil, "is not base64"}, flaw{len(message) > maxMessage, fmt.Sprintf("has %d bytes", len(message))})
 }
+
+func showMessage(field any) string { return base64.StdEncoding.EncodeToString(*field.(*[]byte)) }

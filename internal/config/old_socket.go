@@ -60,7 +60,7 @@ func (c *Config) readOld(name string, sources Sources) Faults {
 		switch {
 		case s.key.Flag == "":
 			idle = append(idle, s.key.Name)
-		case oldNothing(s.value) || s.value.Items() != nil && !slices.ContainsFunc(s.value.Items(), func(n strictyaml.Node) bool { return !oldNothing(n) }):
+		case oldNothing(s.value):
 		case s.key.Flag == "redis":
 			redis[s.key.Name] = s
 		default:
@@ -81,29 +81,28 @@ func (c *Config) readOld(name string, sources Sources) Faults {
 // oneRedis wants one address, or one for calls and one for events.
 func oneRedis(of map[string]setting) []setting {
 	both, isBoth := of[oldRedis]
-	calls, hasCalls := of[oldCalls]
-	events, hasEvents := of[oldEvents]
+	calls, events := of[oldCalls], of[oldEvents]
 	switch {
-	case isBoth && len(of) > 1:
-		both.value.Fault("", "is given beside "+oldCalls+" or "+oldEvents, "it alone, or both of them")
-	case isBoth:
+	case isBoth && len(of) == 1:
 		return []setting{both}
-	case !hasEvents:
-		calls.value.Fault("", "is given without "+oldEvents, "both, or "+oldRedis)
-	case !hasCalls:
-		events.value.Fault("", "is given without "+oldCalls, "both, or "+oldRedis)
-	case !events.value.Alone():
-		events.value.Fault("", "is not one value", "an address")
-	default:
+	case !isBoth && calls.value.Alone() && events.value.Alone():
 		calls.value.Replace(func(text string) string { return text + " " + events.value.Value() })
 		return []setting{calls}
+	}
+	for _, name := range []string{oldRedis, oldCalls, oldEvents} {
+		if s, given := of[name]; given {
+			s.value.Fault("", "is one address too many, or one is missing", oldRedis+" alone, or one address for each of "+oldCalls+" and "+oldEvents)
+		}
 	}
 	return nil
 }
 
-// oldNothing reports whether a value sets nothing: a zero was no limit, and now the bound of
-// the flag holds.
+// oldNothing reports whether a value, or each in a list, sets nothing: a zero was no limit,
+// and now the bound of the flag holds.
 func oldNothing(n strictyaml.Node) bool {
+	if items := n.Items(); items != nil {
+		return !slices.ContainsFunc(items, func(item strictyaml.Node) bool { return !oldNothing(item) })
+	}
 	return !n.Given() || n.Alone() && slices.Contains([]string{"", none, "0", "0s"}, n.Value())
 }
 

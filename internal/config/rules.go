@@ -2,7 +2,6 @@ package config
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 )
@@ -10,12 +9,16 @@ import (
 // refuse tells of a value that is right alone and wrong beside others, if it is broken.
 type refuse func(broken bool, key, what, allowed string)
 
-func (c *Config) refuseInto(faults *Faults) refuse {
+func refusing(fault func(key, what, allowed string)) refuse {
 	return func(broken bool, key, what, allowed string) {
 		if broken {
-			*faults = append(*faults, c.FaultAt(key, what, allowed))
+			fault(key, what, allowed)
 		}
 	}
+}
+
+func (c *Config) refuseInto(faults *Faults) refuse {
+	return refusing(func(key, what, allowed string) { *faults = append(*faults, c.FaultAt(key, what, allowed)) })
 }
 
 // contradictions looks for values that are right alone and wrong together.
@@ -28,31 +31,9 @@ func (c *Config) contradictions() Faults {
 	c.tlsRules(refuse)
 	c.sharedPorts(refuse)
 	c.workerPorts(refuse)
-	for _, r := range c.Methods {
-		c.methodRules(r, refuse)
-	}
+	c.hedgeRules(refuse)
 	c.methodsOfLanes(refuse)
 	return append(faults, c.tidyCallers()...)
-}
-
-// withMethodRules adds to faults what is wrong within the rules of methods that have none, each
-// before the faults of the lines behind it.
-func (c *Config) withMethodRules(faults Faults) Faults {
-	all := slices.Clone(faults)
-	for _, r := range c.Methods {
-		path := entryPath("methods", r.Pattern)
-		if slices.ContainsFunc(faults, func(f Fault) bool { return strings.HasPrefix(f.Key, path) }) {
-			continue
-		}
-		var found Faults
-		c.methodRules(r, c.refuseInto(&found))
-		for _, f := range found {
-			end := Fault{File: f.File, Line: math.MaxInt}
-			behind := slices.IndexFunc(append(all, end), func(o Fault) bool { return o.File == f.File && o.Line > f.Line })
-			all = slices.Insert(all, behind, f)
-		}
-	}
-	return all
 }
 
 // RunsWorkers reports whether cabrank starts workers of its own: always, unless

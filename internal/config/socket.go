@@ -29,7 +29,7 @@ func SocketFlags() (flags []Key) {
 			key.Flag = strings.ReplaceAll(last(key.Name), "_", "-")
 			flags = append(flags, key)
 		case key.Name == "auth":
-			for _, part := range keysOf(reflect.TypeFor[Auth](), "auth", key.index...) {
+			for _, part := range key.parts() {
 				if part.Flag, part.Env = "auth-"+last(part.Name), key.Env; part.Name != "auth.doors" { // there are only sockets
 					flags = append(flags, part)
 				}
@@ -65,14 +65,8 @@ func LoadSocket(given map[string]string, sources Sources) (*Config, error) {
 	}
 	faults = append(faults, config.apply(settingsOf(keys, environ, ofVariable, byVariable))...)
 	faults = append(faults, config.apply(settingsOf(SocketFlags(), given, ofFlag, byFlag))...)
-	if len(faults) == 0 {
-		faults = config.contradictions()
-	}
-	if len(faults) > 0 {
-		return nil, faults
-	}
 	config.Warnings = append(config.unknownVariables(environ), config.Warnings...)
-	return config, nil
+	return config.checked(faults)
 }
 
 // RedisAddresses returns where calls and results are, and where events are; the second is empty

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -26,40 +27,19 @@ func (c *Config) Values() []Value {
 			values = append(values, c.valuesOf(key)...)
 		}
 	}
-	command := none
-	if len(c.Command) > 0 {
-		command = showCommand(c.Command)
-	}
-	return append(values, Value{"command", command, c.commandOrigin})
+	return append(values, Value{"command", kinds()["command"].show(&c.Command), c.commandOrigin})
 }
 
 func (c *Config) valuesOf(key Key) (values []Value) {
-	pathOf := entryPath
-	if key.isSingle() {
-		pathOf = partPath
-	}
-	if parts, has := key.kind.(nested); has {
-		for _, entry := range parts.linesOf(key.field(c), false) {
-			values = append(values, Value{key.Name, entry.String(), c.origins[pathOf(key.Name, entry.name)]})
+	if key.kind.nested != nil {
+		for _, entry := range key.kind.linesOf(key.field(c), false) {
+			values = append(values, Value{key.Name, entry.String(), c.origins[key.Name+entry.path]})
 		}
 	}
 	if values == nil {
 		return []Value{{key.Name, key.kind.show(key.field(c)), c.origins[key.Name]}}
 	}
 	return values
-}
-
-// showCommand joins arguments with spaces and quotes those that a reader would
-// otherwise take apart wrongly.
-func showCommand(command []string) string {
-	shown := make([]string, len(command))
-	for i, argument := range command {
-		if argument == "" || strings.ContainsAny(argument, " \t\r\n\"'\\") {
-			argument = fmt.Sprintf("%q", argument)
-		}
-		shown[i] = argument
-	}
-	return strings.Join(shown, " ")
 }
 
 // WriteTable writes the effective configuration for people: one line per
@@ -119,7 +99,7 @@ func Explain(w io.Writer, name string) error {
 // explain writes about the key, and about one part of it, or about all.
 func (k Key) explain(w io.Writer, name string) error {
 	takesEffect := map[Applies]string{ByReload: ": at once", ByRestart: ": with the next process of each worker", ByUpgrade: ": with the next cabrank"}
-	lines := [][2]string{{"default", k.Default}, {"allowed", k.Allowed()}, {"variable", k.Env}, {"change", string(k.Applies) + takesEffect[k.Applies]}, {"docs", k.page()}}
+	lines := [][2]string{{"default", k.Default}, {"allowed", k.Allowed()}, {"variable", k.Env}, {"change", string(k.Applies) + takesEffect[k.Applies]}, {"docs", "docs/" + cmp.Or(k.docs, "configuration") + ".md"}}
 	help := k.Help
 	if k.Hidden != "" {
 		help, lines = "one of gruf-relay's names, see docs/why.md", lines[1:3]
@@ -145,23 +125,4 @@ func (k Key) explain(w io.Writer, name string) error {
 		fmt.Fprintf(table, "  %s\t%s\n", line[0], line[1])
 	}
 	return table.Flush()
-}
-
-// page names the document that tells most about the key: by the longest name that it
-// begins with.
-func (k Key) page() string {
-	page, longest := "configuration", ""
-	for prefix, of := range map[string]string{
-		"tls": "callers", "proxies": "callers", "fair": "callers", "limits": "callers",
-		"workers": "workers", "hooks": "workers", "warm_up": "workers", "recycle": "workers", "max_run_time": "workers", "hang_timeout": "worker-health",
-		"upstream": "upstreams", "dns": "upstreams", "drain_timeout": "control", "pre_stop_delay": "control", "control": "control",
-		"queue": "rank", "balance": "rank", "stream_slots": "rank", "on_cancel": "rank", "lanes": "rank", "workers.slots": "rank",
-		"methods": "life-of-a-call", "stall_timeout": "life-of-a-call", "explain": "life-of-a-call",
-		"metrics": "metrics", "access_log": "metrics", "socket": "socket", "socket.redis": "socket-redis", "auth": "socket-auth",
-	} {
-		if strings.HasPrefix(k.Name, prefix) && len(prefix) > len(longest) {
-			page, longest = of, prefix
-		}
-	}
-	return "docs/" + page + ".md"
 }

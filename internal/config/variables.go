@@ -31,9 +31,9 @@ func variablePath(key, name string) string {
 }
 
 // checkVariable accepts names that shells can use and that are not taken.
-func checkVariable(name string) error {
+func checkVariable(name string) (string, error) {
 	own := []string{"PORT", "PROMETHEUS_EXPORTER_PORT", "PROMETHEUS_EXPORTER_PATH"}
-	return wrong("",
+	return name, wrong("",
 		flaw{!forms["variable"].MatchString(name), "is not the name of a variable"},
 		flaw{len(name) > maxVariableLength, fmt.Sprintf("is longer than %d characters", maxVariableLength)},
 		flaw{name == "RAILS_MAX_THREADS", "is set by cabrank, to three times workers.slots"},

@@ -62,7 +62,7 @@ func (s *service) relayOptions(cfg *config.Config, log *slog.Logger) relay.Optio
 		// Retries and hedges of all calls together, so that they do not make an outage worse:
 		// of the calls of the last 10 s, and however few calls there are.
 		RetryBudget: stats.RetryBudget{Ratio: 0.1, PerSecond: 10},
-		BufferTotal: int64(cfg.BufferTotal),
+		BufferTotal: cfg.BufferTotal,
 		ReplayBytes: 64 << 10, // of a request that are kept so that the call can be sent to another worker (R3)
 		ReplayTotal: 16 << 20, // of all requests together
 		AbsorbBytes: 1 << 20,  // of an answer that is read ahead of its caller: most are smaller, and free their worker at once (R9)

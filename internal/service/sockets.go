@@ -73,7 +73,7 @@ func (s *service) openSockets() error {
 	if s.verifier != nil {
 		options.Auth = s.verifier
 	}
-	options.AuthCookie, options.MessagesPerSecond, options.ReadLimit = s.cfg.Auth.Cookie, keys.MessageRate, int64(keys.ReadLimit)
+	options.AuthCookie, options.MessagesPerSecond, options.ReadLimit = s.cfg.Auth.Cookie, keys.MessageRate, keys.ReadLimit
 	options.Broker, options.Origins, options.Log = joins, originsOf(keys.Origins), s.log
 	open := &sockets{socket.New(options), joins}
 	if err := s.takePush(open.Server); err != nil {
