@@ -31,11 +31,10 @@ func (a Auth) AllDoors() bool { return a.Doors == "all" }
 // for pages that are listed; and that nobody from elsewhere can publish without a token.
 func (c *Config) authRules(refuse refuse) {
 	a, push := c.Auth, c.Socket.Push
-	pushHost, _, _ := splitHostPort(push) // none if it is off
 	refuse(a.Secret != "" && a.Key != "", "auth.secret", fmt.Sprintf("there is auth.key, too (%s)", c.origins["auth.key"]), "one of them")
 	refuse(a.Cookie != "" && len(c.Socket.Origins) == 0, "auth.cookie", "browsers send it for any page, and no origin is listed", "none, or socket.origin beside it")
-	refuse(push != off && c.Socket.PushToken == "" && !isOwnHost(pushHost), "socket.push",
-		push+" can be reached from elsewhere, and there is no socket.push_token", "an address such as 127.0.0.1:9001, or a token beside it")
+	refuse(push.On && c.Socket.PushToken == "" && !isOwnHost(push.Host), "socket.push",
+		push.Addr()+" can be reached from elsewhere, and there is no socket.push_token", "an address such as 127.0.0.1:9001, or a token beside it")
 	for _, part := range partsOf(reflect.ValueOf(&a).Elem(), false) {
 		if !a.IsOn() && (part.path != ".doors" || a.AllDoors()) {
 			refuse(true, "auth"+part.path, "nobody is asked for a token", "its default, or auth.key or auth.secret beside it")

@@ -172,7 +172,7 @@ type Socket struct {
 	ReadLimit   int64    `key:"read_limit" arg:"BYTES" default:"1MiB" range:"1..1GiB" unit:"B" change:"upgrade" help:"most bytes of a message that comes in"`
 	CallCap     int      `key:"call_cap" arg:"N" default:"0" range:"0..1000000000" change:"upgrade" help:"most calls that wait for one URI (0: any number)"`
 	MessageRate int      `key:"message_rate" arg:"N" default:"0" range:"0..1000000" change:"upgrade" help:"messages of a socket in a second, and as many at once after a pause; what is above is read later (0: any number)"`
-	Push        string   `key:"push" kind:"push" arg:"HOST:PORT" default:"off" change:"upgrade" help:"where the application publishes to sockets and ends them, by HTTP and gRPC, or off; beyond loopback it needs a token"`
+	Push        Listener `key:"push" kind:"probes" arg:"HOST:PORT" default:"off" change:"upgrade" help:"where the application publishes to sockets and ends them, by HTTP and gRPC, or off; beyond loopback it needs a token"`
 	PushToken   string   `key:"push_token" kind:"secret" arg:"FILE" default:"none" change:"upgrade" secret:"yes" help:"file with the token that requests of the application have to bring, at least 16 bytes; env:NAME: it is in that variable"`
 	Methods     []string `key:"methods" kind:"methods" arg:"METHOD" default:"none" change:"upgrade" help:"gRPC methods of the workers that callers over WebSocket may call"`
 

@@ -39,7 +39,6 @@ var kinds = sync.OnceValue(func() map[string]kind {
 		"upstreams": list(1000, "host:port, unix:/path, dns:name:port, srv:name or tls:host:port", cleanUpstream),
 		"servers":   list(8, "ADDRESS or ADDRESS:PORT", cleanNameServer),
 		"redis":     secret(textOrNone("an address, that of events behind it if it is another one", cleanRedis)),
-		"push":      text("HOST:PORT, or off", cleanPush),
 		"page":      text("a path that begins with /", cleanPath),
 		"paths":     list(100, "paths that begin with /", cleanPath),
 		"pages":     list(100, "origins such as https://shop.example or https://*.shop.example", cleanPageOrigin),

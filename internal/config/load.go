@@ -173,7 +173,6 @@ func (c *Config) applyOne(s setting) (faults Faults) {
 			faults = append(faults, s.origin.fault(f.Key, f.What+s.serviceLinkHint(), f.Allowed))
 		}
 	}
-	maps.DeleteFunc(c.origins, func(key string, _ Origin) bool { return s.key.covers(key) })
 	for path, line := range at {
 		origin := s.origin
 		if inFile {

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"encoding/base64"
 	"fmt"
-	"math"
 	"reflect"
 	"strconv"
 	"strings"
@@ -70,22 +69,17 @@ func amount(tag reflect.StructTag, auto string, first int) kind {
 
 // memoryLimit is the kind of *worker.MemoryLimit fields: bytes, or a share.
 func memoryLimit() kind {
-	bytes := kind{tag: `range:"1MiB..1024GiB" unit:"B" zero:"never"`}
+	bytes, percent := kind{tag: `range:"1MiB..1024GiB" unit:"B" zero:"never"`}, kind{tag: `range:"1..100"`}
 	return kind{
 		read: func(into any, text string) error {
 			limit := into.(*worker.MemoryLimit)
 			*limit = worker.MemoryLimit{}
-			digits, isShare := strings.CutSuffix(text, "%")
-			share, err := strconv.ParseFloat(digits, 64)
-			fraction := !isShare && err == nil && share > 0 && share < 1
-			if !isShare && !fraction {
-				return bytes.set(&limit.Bytes, text)
+			if digits, isShare := strings.CutSuffix(text, "%"); isShare {
+				return percent.set(&limit.Percent, digits)
 			}
-			limit.Percent = int(share)
-			return wrong(quote(text),
-				flaw{fraction, fmt.Sprintf("is not a share in percent; did you mean %.0f%%?", 100*share)},
-				flaw{err != nil || share != math.Trunc(share), "is not a share in whole percent"},
-				flaw{share < 1 || share > 100, "is out of range"})
+			share, err := strconv.ParseFloat(text, 64)
+			fraction := flaw{err == nil && share > 0 && share < 1, fmt.Sprintf("is not a share in percent; did you mean %.0f%%?", 100*share)}
+			return cmp.Or(wrong(quote(text), fraction), bytes.set(&limit.Bytes, text))
 		},
 		write: func(field any) string {
 			limit := field.(*worker.MemoryLimit)

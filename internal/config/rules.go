@@ -129,10 +129,9 @@ type listener struct {
 
 // listeners returns those that will be opened on a port that is known before.
 func (c *Config) listeners() []listener {
-	host, port, _ := splitHostPort(c.Socket.Push) // off has no port
-	all := []listener{
-		{"listen", c.Listen}, {"probes", c.Probes}, {"metrics", c.Metrics.Listener},
-		{"socket.push", Listener{On: len(c.Socket.Paths) > 0, Host: host, Port: port}},
+	all := []listener{{"listen", c.Listen}, {"probes", c.Probes}, {"metrics", c.Metrics.Listener}}
+	if len(c.Socket.Paths) > 0 {
+		all = append(all, listener{"socket.push", c.Socket.Push})
 	}
 	return slices.DeleteFunc(all, func(l listener) bool { return !l.On || l.Port == 0 })
 }

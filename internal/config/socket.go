@@ -87,15 +87,6 @@ func isOwnHost(host string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// cleanPush accepts where applications come in.
-func cleanPush(address string) (string, error) {
-	if address == off {
-		return address, nil
-	}
-	_, _, err := splitHostPort(address)
-	return address, err
-}
-
 // cleanPageOrigin accepts what a browser sends, and all hosts below a domain.
 func cleanPageOrigin(origin string) (string, error) {
 	scheme, host, _ := strings.Cut(origin, "://")

@@ -20,26 +20,23 @@ type Value struct {
 
 // Values returns every setting in the order of the table, and the command at
 // the end. A setting with entries has one value for each, with its own origin.
-func (c *Config) Values() []Value {
-	var values []Value
+func (c *Config) Values() (values []Value) {
 	for _, key := range ownKeys() { // those of the table first
-		if _, written := c.Written(key.Name); written || key.Hidden == "" {
-			values = append(values, c.valuesOf(key)...)
+		if _, written := c.Written(key.Name); !written && key.Hidden != "" {
+			continue
+		}
+		var lines []line
+		if key.kind.nested != nil {
+			lines = key.kind.linesOf(key.field(c), false)
+		}
+		if lines == nil {
+			lines = []line{{text: key.kind.show(key.field(c))}}
+		}
+		for _, l := range lines {
+			values = append(values, Value{key.Name, l.String(), c.origins[key.Name+l.path]})
 		}
 	}
 	return append(values, Value{"command", kinds()["command"].show(&c.Command), c.commandOrigin})
-}
-
-func (c *Config) valuesOf(key Key) (values []Value) {
-	if key.kind.nested != nil {
-		for _, entry := range key.kind.linesOf(key.field(c), false) {
-			values = append(values, Value{key.Name, entry.String(), c.origins[key.Name+entry.path]})
-		}
-	}
-	if values == nil {
-		return []Value{{key.Name, key.kind.show(key.field(c)), c.origins[key.Name]}}
-	}
-	return values
 }
 
 // WriteTable writes the effective configuration for people: one line per

@@ -37,7 +37,7 @@ func (s *service) startPages() error {
 		{s.cfg.Metrics.On, handover.Metrics, "metrics", s.cfg.Metrics.Addr(), func(on net.Listener) (server, error) {
 			return admin.ServeMetrics(on, s.cfg.Metrics.Path, s.sources(), s.log)
 		}},
-		{s.pushes(), handover.Push, "socket.push", s.cfg.Socket.Push, func(on net.Listener) (server, error) {
+		{s.pushes(), handover.Push, "socket.push", s.cfg.Socket.Push.Addr(), func(on net.Listener) (server, error) {
 			return push.Serve(on, s.sockets.Server, s.pushToken, s.log), nil
 		}},
 	} {

@@ -102,14 +102,14 @@ func (s *service) openBroker() (joiner, error) {
 }
 
 // pushes reports whether the application speaks to sockets.
-func (s *service) pushes() bool { return s.sockets != nil && s.cfg.Socket.Push != "off" }
+func (s *service) pushes() bool { return s.sockets != nil && s.cfg.Socket.Push.On }
 
 // takePush reads the token of the application and has sockets take its commands, if it may
 // give any.
 //
 // Errors: one line with the key of the configuration, without the token.
 func (s *service) takePush(to *socket.Server) (err error) {
-	if s.cfg.Socket.Push == "off" {
+	if !s.cfg.Socket.Push.On {
 		return nil
 	}
 	if s.pushToken, err = pushToken(s.cfg.Socket.PushToken); err != nil {
