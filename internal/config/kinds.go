@@ -13,6 +13,7 @@ import (
 	"github.com/cabrank/cabrank/internal/grpcwire"
 	"github.com/cabrank/cabrank/internal/rank"
 	"github.com/cabrank/cabrank/internal/scrape"
+	"github.com/cabrank/cabrank/internal/strictyaml"
 )
 
 // kindOf is the kind of a field with these tags.
@@ -26,96 +27,73 @@ func kindOf(tag reflect.StructTag) kind {
 var kinds = sync.OnceValue(func() map[string]kind {
 	const gaugesLegal = "names of metrics, in which * stands for any letters,"
 	line, weight, policy := formed("line", "%s is not a line of text"), kind{tag: `range:"0.01..1000"`}, words(scrape.Sum, scrape.Max, scrape.Min, scrape.Avg, scrape.Last, scrape.Each)
-	origins := list(100, "origins such as https://shop.example, or none", formed("origin", "%s is not an origin"))
-	origins.none = ownHost // none is an origin
 	return map[string]kind{
 		// addresses and places
 		"door":      listenAt("HOST:PORT, port 0 to 65535; with the word shared behind it others may listen there, too", sharedMark),
 		"probes":    listenAt("HOST:PORT, port 0 to 65535, or off", off),
 		"metrics":   listenAt("HOST:PORT or HOST:PORT/PATH, port 0 to 65535, or off", off, metricsPath),
-		"bind":      text("a host name or address, empty for every interface", cleanHost),
-		"networks":  list(100, "addresses and networks such as 10.0.0.0/8", readNetwork),
-		"control":   text("auto, off, or the path of a unix socket, with a /", cleanControl),
-		"upstreams": list(1000, "host:port, unix:/path, dns:name:port, srv:name or tls:host:port", cleanUpstream),
-		"servers":   list(8, "ADDRESS or ADDRESS:PORT", cleanNameServer),
-		"redis":     secret(textOrNone("an address, that of events behind it if it is another one", cleanRedis)),
-		"page":      text("a path that begins with /", cleanPath),
-		"paths":     list(100, "paths that begin with /", cleanPath),
-		"pages":     list(100, "origins such as https://shop.example or https://*.shop.example", cleanPageOrigin),
-		"origins":   origins,
-		"file":      text("a path", formed("line", "is no path of a file")),
-		"files":     list(100, "names of files", line),
-		"log":       text("a path with a /, stdout, or none", formed("log", "%s is not a path with a /")),
+		"bind":      {legal: "a host name or address, empty for every interface", read: reading(cleanHost)},
+		"networks":  {legal: "addresses and networks such as 10.0.0.0/8", none: none, most: 100, read: reading(readNetwork)},
+		"control":   {legal: "auto, off, or the path of a unix socket, with a /", read: reading(cleanControl)},
+		"upstreams": {legal: "host:port, unix:/path, dns:name:port, srv:name or tls:host:port", none: none, most: 1000, read: reading(cleanUpstream)},
+		"servers":   {legal: "ADDRESS or ADDRESS:PORT", none: none, most: 8, read: reading(cleanNameServer)},
+		"redis":     {legal: "an address, that of events behind it if it is another one", read: reading(cleanRedis), none: none, secret: true},
+		"page":      {legal: "a path that begins with /", read: reading(cleanPath)},
+		"paths":     {legal: "paths that begin with /", none: none, most: 100, read: reading(cleanPath)},
+		"pages":     {legal: "origins such as https://shop.example or https://*.shop.example", none: none, most: 100, read: reading(cleanPageOrigin)},
+		"origins":   {legal: "origins such as https://shop.example, or none", none: ownHost, most: 100, read: reading(formed("origin", "%s is not an origin"))}, // none is an origin
+		"file":      {legal: "a path", read: reading(formed("line", "is no path of a file"))},
+		"files":     {legal: "names of files", none: none, most: 100, read: reading(line)},
+		"log":       {legal: "a path with a /, stdout, or none", read: reading(formed("log", "%s is not a path with a /"))},
 
 		// numbers that are more
 		"workers": amount(`range:"1..1000"`, "", 0),
 		"slots":   amount(`range:"1..100000"`, "1-200", firstAutoSlots),
-		"memory":  memoryLimit(),
+		"memory":  {legal: "1% to 100% of the container's limit, " + strictyaml.Range(memoryBytes), read: readMemory, write: showMemory},
 
 		// calls and callers
-		"balance":   text("late_binding, ring_hash:NAME of a header or metadata key in lower case, or of "+authorityField, cleanBalance),
+		"balance":   {legal: "late_binding, ring_hash:NAME of a header or metadata key in lower case, or of " + authorityField, read: reading(cleanBalance)},
 		"caller":    callerKey(),
 		"weights":   entries(1000, callersLegal+" with weights of "+weight.allowed(), nested{form: "{key: weight, ...}", names: callersLegal, check: cleanCaller, path: callerPath, value: weight}),
 		"lanes":     entries(8, "", nested{form: "{name: {...}, ...}", names: "names of lower case letters, digits, _ and -", check: checkLaneName, path: entryPath, field: "Name"}),
 		"rules":     entries(maxMethods, "", nested{form: "{name: {...}, ...}", names: patternLegal, check: checkPattern, path: entryPath, field: "Pattern", whole: checkRule}),
-		"methods":   list(maxMethods, patternLegal, cleanPattern),
-		"callers":   list(1000, callersLegal, cleanCaller),
-		"codes":     list(grpcwire.NumCodes, codesLegal, readCode),
+		"methods":   {legal: patternLegal, none: none, most: maxMethods, read: reading(cleanPattern)},
+		"callers":   {legal: callersLegal, none: none, most: 1000, read: reading(cleanCaller)},
+		"codes":     {legal: codesLegal, none: none, most: grpcwire.NumCodes, read: reading(readCode)},
 		"cancel":    words(0, rank.Hold, rank.Free, rank.Finish),
 		"cancelled": words(rank.Hold, rank.Free, rank.Finish),
 
 		// workers
 		"command":   {legal: fmt.Sprintf("a program and its arguments, at most %d words", maxArguments), none: none, read: readCommand, readAll: readArguments, write: showCommand},
-		"variables": entries(200, "", nested{form: "{NAME: value, ...}", names: variablesLegal, check: checkVariable, path: variablePath, value: secret(text(fmt.Sprintf("text of at most %d bytes", maxVariable), cleanVariable))}),
+		"variables": entries(200, "", nested{form: "{NAME: value, ...}", names: variablesLegal, check: checkVariable, path: variablePath, value: kind{legal: fmt.Sprintf("text of at most %d bytes", maxVariable), read: reading(cleanVariable), secret: true}}),
 		"gauges": entries(1000, gaugesLegal+" with policies of "+policy.allowed(), nested{
 			form: "{key: policy, ...}", names: gaugesLegal, check: formed("gauge", "%s is no name of a metric"), path: entryPath, value: policy, word: "per_worker",
 		}),
 		"hooks":  parts("{before_start: COMMAND, after_ready: COMMAND, before_stop: COMMAND}"),
 		"warmup": parts("{method: /package.Service/Method, message: BASE64}"),
-		"method": textOrNone("/package.Service/Method", cleanMethod),
+		"method": {legal: "/package.Service/Method", read: reading(cleanMethod), none: none},
 		"base64": {legal: "base64 of at most " + showSize(maxMessage), none: none, read: reading(readMessage), write: showMessage},
 
 		// certificates and tokens
 		"pairs":   entries(100, "[{cert: FILE, key: FILE}, ...]", nested{form: "[{cert: FILE, key: FILE}, ...]", path: entryPath}),
 		"clients": parts("{ca: FILE, names: [NAME, ...], required: true or false}"),
 		"peers":   parts("{ca: FILE, cert: FILE, key: FILE, name: NAME}"),
-		"host":    text("a name", cleanDNSName),
-		"names":   list(1000, "names in which * stands for anything but . and /", formed("visible", "%s is no name in a certificate")),
+		"host":    {legal: "a name", read: reading(cleanDNSName)},
+		"names":   {legal: "names in which * stands for anything but . and /", none: none, most: 1000, read: reading(formed("visible", "%s is no name in a certificate"))},
 		"auth":    parts("{key: FILE, ...}"),
-		"globs":   list(1000, "globs, with {user} for who it is", cleanGlob),
-		"secret":  secret(textOrNone("a file, or env:NAME", formed("secret", "has a control character"))), // it is not repeated
-		"source":  textOrNone("a file, env:NAME or https://...", formed("source", "it is not the name of a file")),
-		"line":    textOrNone("a text", line),
-		"cookie":  textOrNone("a name of a cookie", formed("token", "%s is not a name of a cookie")), // RFC 6265 4.1.1
+		"globs":   {legal: "globs, with {user} for who it is", none: none, most: 1000, read: reading(cleanGlob)},
+		"secret":  {legal: "a file, or env:NAME", read: reading(formed("secret", "has a control character")), none: none, secret: true}, // it is not repeated
+		"source":  {legal: "a file, env:NAME or https://...", read: reading(formed("source", "it is not the name of a file")), none: none},
+		"line":    {legal: "a text", read: reading(line), none: none},
+		"cookie":  {legal: "a name of a cookie", read: reading(formed("token", "%s is not a name of a cookie")), none: none}, // RFC 6265 4.1.1
 	}
 })
-
-// text is the kind of texts that clean checks and tidies.
-func text(legal string, clean func(string) (string, error)) kind {
-	return kind{legal: legal, read: reading(clean)}
-}
-
-// textOrNone has a word for no text.
-func textOrNone(legal string, clean func(string) (string, error)) kind {
-	return kind{legal: legal, none: none, read: reading(clean)}
-}
-
-// list is the kind of lists: items with commas between them in a variable or a flag, a
-// sequence in the file.
-func list[T any](most int, legal string, read func(item string) (T, error)) kind {
-	return kind{legal: legal, none: none, most: most, read: reading(read)}
-}
 
 // parts is the kind of one struct, entries that of what has many; "": the names are what is legal.
 func parts(form string) kind { return kind{legal: form, none: none, nested: &nested{form: form}} }
 
 func entries(most int, legal string, of nested) kind {
 	return kind{legal: cmp.Or(legal, of.names), none: none, most: most, nested: &of}
-}
-
-func secret(k kind) kind {
-	k.secret = true
-	return k
 }
 
 // words is the kind of fields whose values have names.

@@ -56,40 +56,40 @@ func amount(tag reflect.StructTag, auto string, first int) kind {
 			err := cmp.Or(number.set(&a.Min, strings.TrimSpace(low)), number.set(&a.Max, strings.TrimSpace(high)))
 			return cmp.Or(err, wrong("", flaw{a.Min > a.Max, fmt.Sprintf("%d is above %d", a.Min, a.Max)}))
 		},
-		write: func(field any) string {
-			a := field.(*worker.Amount)
-			if a.Adapts() {
-				return fmt.Sprintf("%d-%d", a.Min, a.Max)
-			}
-			return strconv.Itoa(a.N)
-		},
+		write: showAmount,
 		legal: legal,
 	}
 }
 
-// memoryLimit is the kind of *worker.MemoryLimit fields: bytes, or a share.
-func memoryLimit() kind {
-	bytes, percent := kind{tag: `range:"1MiB..1024GiB" unit:"B" zero:"never"`}, kind{tag: `range:"1..100"`}
-	return kind{
-		read: func(into any, text string) error {
-			limit := into.(*worker.MemoryLimit)
-			*limit = worker.MemoryLimit{}
-			if digits, isShare := strings.CutSuffix(text, "%"); isShare {
-				return percent.set(&limit.Percent, digits)
-			}
-			share, err := strconv.ParseFloat(text, 64)
-			fraction := flaw{err == nil && share > 0 && share < 1, fmt.Sprintf("is not a share in percent; did you mean %.0f%%?", 100*share)}
-			return cmp.Or(wrong(quote(text), fraction), bytes.set(&limit.Bytes, text))
-		},
-		write: func(field any) string {
-			limit := field.(*worker.MemoryLimit)
-			if limit.Percent > 0 {
-				return strconv.Itoa(limit.Percent) + "%"
-			}
-			return showSize(limit.Bytes)
-		},
-		legal: "1% to 100% of the container's limit, " + bytes.allowed(),
+func showAmount(field any) string {
+	a := field.(*worker.Amount)
+	if a.Adapts() {
+		return fmt.Sprintf("%d-%d", a.Min, a.Max)
 	}
+	return strconv.Itoa(a.N)
+}
+
+// memoryBytes are the tags of a memory limit in bytes.
+const memoryBytes = `range:"1MiB..1024GiB" unit:"B" zero:"never"`
+
+// readMemory reads bytes, or a share.
+func readMemory(into any, text string) error {
+	limit := into.(*worker.MemoryLimit)
+	*limit = worker.MemoryLimit{}
+	if digits, isShare := strings.CutSuffix(text, "%"); isShare {
+		return kind{tag: `range:"1..100"`}.set(&limit.Percent, digits)
+	}
+	share, err := strconv.ParseFloat(text, 64)
+	fraction := flaw{err == nil && share > 0 && share < 1, fmt.Sprintf("is not a share in percent; did you mean %.0f%%?", 100*share)}
+	return cmp.Or(wrong(quote(text), fraction), kind{tag: memoryBytes}.set(&limit.Bytes, text))
+}
+
+func showMemory(field any) string {
+	limit := field.(*worker.MemoryLimit)
+	if limit.Percent > 0 {
+		return strconv.Itoa(limit.Percent) + "%"
+	}
+	return showSize(limit.Bytes)
 }
 
 // readMessage reads base64 (RFC 4648 4). Blanks and line breaks between the characters are left
