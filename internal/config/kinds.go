@@ -98,22 +98,16 @@ func entries(most int, legal string, of nested) kind {
 
 // words is the kind of fields whose values have names.
 func words[T fmt.Stringer](all ...T) kind {
-	one := kind{tag: reflect.StructTag(`oneof:"` + strings.Join(names(all), "|") + `"`)}
+	texts := kind{}.items(&all)
+	one := kind{tag: reflect.StructTag(`oneof:"` + strings.Join(texts, "|") + `"`)}
 	return kind{legal: one.allowed(), read: func(into any, text string) error {
 		var word string
 		err := one.set(&word, text)
 		if err == nil {
-			*into.(*T) = all[slices.Index(names(all), word)]
+			*into.(*T) = all[slices.Index(texts, word)]
 		}
 		return err
 	}}
-}
-
-func names[T fmt.Stringer](of []T) (names []string) {
-	for _, value := range of {
-		names = append(names, value.String())
-	}
-	return names
 }
 
 // reading stores what a text is read as.

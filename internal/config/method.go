@@ -40,7 +40,7 @@ func checkRule(entry any, n strictyaml.Node) {
 	const idempotent = " for a method that is not marked idempotent"
 	refuse(r.Retries > 0 && !r.Idempotent, "retries", strconv.Itoa(r.Retries)+idempotent, "0, or idempotent: true beside it")
 	refuse(r.Retries > 0 && len(r.RetryOn) == 0, "retry_on", fmt.Sprintf("is empty, so that retries: %d have no cause", r.Retries), codesLegal)
-	refuse(r.Retries == 0 && len(r.RetryOn) > 0, "retry_on", strings.Join(names(r.RetryOn), ", ")+" for a method without retries", "retries: 1 to 5 beside it")
+	refuse(r.Retries == 0 && len(r.RetryOn) > 0, "retry_on", showList(kind{}.items(&r.RetryOn))+" for a method without retries", "retries: 1 to 5 beside it")
 	refuse(r.Hedged() && !r.Idempotent, "hedge_after", showHedge(*r)+idempotent, "none, or idempotent: true beside it")
 }
 

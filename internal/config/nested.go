@@ -146,8 +146,11 @@ func (k kind) storeEntry(into reflect.Value, key, name string, n strictyaml.Node
 
 // storeParts fills a struct from a mapping. If nothing is given every part is commented out.
 func storeParts(into reflect.Value, n strictyaml.Node, at places) {
+	var names []string
 	parts := keysOf(into.Type(), "")
-	names := partNames(parts)
+	for _, part := range parts {
+		names = append(names, part.Name)
+	}
 	if n.Given() && !n.IsMap() {
 		n.Fault("", "is not a section", "keys under it: "+strings.Join(names, ", "))
 	}
@@ -158,13 +161,6 @@ func storeParts(into reflect.Value, n strictyaml.Node, at places) {
 			unknownKey(value, value.Key, spelling.Nearest(name, names), strings.Join(names, ", "))
 		}
 	})
-}
-
-func partNames(parts []Key) (names []string) {
-	for _, part := range parts {
-		names = append(names, part.Name)
-	}
-	return names
 }
 
 // line is one entry, or one part of a struct, as it could stand under the key in a file.

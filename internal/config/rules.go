@@ -64,10 +64,7 @@ func (c *Config) allSlots() (count int, reason string, known bool) {
 func (c *Config) workerRules(refuse refuse) {
 	w, least, others := c.Workers, c.Workers.Count.Least(), ""
 	for i, upstream := range c.Upstreams {
-		if slices.Contains(c.Upstreams[:i], upstream) {
-			refuse(true, "upstreams", quote(upstream)+" is there twice", "each once")
-			break
-		}
+		refuse(slices.Contains(c.Upstreams[:i], upstream), "upstreams", quote(upstream)+" is there twice", "each once")
 	}
 	endpoints, key, known := c.endpoints(least)
 	if key != "upstreams" && len(c.Upstreams) > 0 {
