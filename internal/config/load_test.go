@@ -232,6 +232,9 @@ func TestTableIsConsistent(t *testing.T) {
 	if shown := allKeys()[:len(Keys())]; slices.ContainsFunc(shown, func(k Key) bool { return k.Hidden != "" }) {
 		t.Error("hidden keys stand before others")
 	}
+	if slices.ContainsFunc(SocketFlags(), func(k Key) bool { return k.Name == "auth.doors" || k.Name == "socket.methods" }) {
+		t.Error("what is about workers is a flag of sockets alone")
+	}
 	for _, flag := range Flags() {
 		if flag.Arg == "" {
 			t.Errorf("--%s has no argument name", flag.Name)

@@ -7,8 +7,9 @@ import (
 	"testing"
 )
 
-// Every key is explained, with a page that there is.
+// Every key is explained, with a page that there is: its own, or that of its section.
 func TestExplainKnowsEveryKey(t *testing.T) {
+	pages := map[string]string{}
 	for _, key := range Keys() {
 		var text strings.Builder
 		if err := Explain(&text, key.Name); err != nil || !strings.Contains(text.String(), key.Help) || !strings.Contains(text.String(), key.Env) {
@@ -17,6 +18,12 @@ func TestExplainKnowsEveryKey(t *testing.T) {
 		page := regexp.MustCompile(`(?m)^  docs +(\S+)$`).FindStringSubmatch(text.String())
 		if _, err := os.Stat("../../" + page[1]); err != nil {
 			t.Error(err)
+		}
+		pages[key.Name] = page[1]
+	}
+	for key, want := range map[string]string{"listen": "configuration", "queue.length": "rank", "workers.count": "workers", "workers.slots": "rank", "socket.redis": "socket-redis", "auth": "socket-auth"} {
+		if pages[key] != "docs/"+want+".md" {
+			t.Errorf("%s is in %s", key, pages[key])
 		}
 	}
 }
