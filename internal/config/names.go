@@ -39,20 +39,6 @@ func whereMoved(name string) string {
 	return ""
 }
 
-// unknownKey tells of a key that there is not: what has become of it, which was meant, or
-// which there are.
-func unknownKey(n strictyaml.Node, name, meant, allowed string) {
-	now := whereMoved(name)
-	switch {
-	case now != "":
-		n.Fault("", now, "")
-	case meant != "":
-		n.Fault("", "unknown key; did you mean "+meant+"?", "")
-	default:
-		n.Fault("", "unknown key", allowed)
-	}
-}
-
 // Suggest returns "; did you mean --workers?" for a flag that is not known, or
 // where to set the key if it names one that has no flag, or "" if nothing has a
 // name like it. A key is named as a whole, or by what follows the section if no other

@@ -4,12 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
-	"slices"
 	"sort"
 	"strconv"
 	"strings"
 
-	"github.com/cabrank/cabrank/internal/spelling"
 	"github.com/cabrank/cabrank/internal/strictyaml"
 )
 
@@ -59,8 +57,6 @@ func entryPath(key, name string) string {
 	}
 	return key + "[" + name + "]"
 }
-
-func partPath(key, name string) string { return key + "." + name }
 
 // store puts what a node holds where field points, and tells the node of every fault.
 func (k kind) store(field any, n strictyaml.Node, at places) {
@@ -146,21 +142,14 @@ func (k kind) storeEntry(into reflect.Value, key, name string, n strictyaml.Node
 
 // storeParts fills a struct from a mapping. If nothing is given every part is commented out.
 func storeParts(into reflect.Value, n strictyaml.Node, at places) {
-	var names []string
 	parts := keysOf(into.Type(), "")
-	for _, part := range parts {
-		names = append(names, part.Name)
-	}
 	if n.Given() && !n.IsMap() {
-		n.Fault("", "is not a section", "keys under it: "+strings.Join(names, ", "))
+		n.Fault("", "is not a section", "keys under it: "+under(parts, ""))
 	}
-	at.each(n, partPath, func(name string, value strictyaml.Node) {
-		if i := slices.Index(names, name); i >= 0 {
-			parts[i].kind.store(parts[i].in(into), value, at)
-		} else {
-			unknownKey(value, value.Key, spelling.Nearest(name, names), strings.Join(names, ", "))
-		}
-	})
+	for _, s := range settingsIn(n, "", parts) {
+		at[s.value.Key] = s.value.Line
+		s.key.kind.store(s.key.in(into), s.value, at)
+	}
 }
 
 // line is one entry, or one part of a struct, as it could stand under the key in a file.
