@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -180,10 +181,7 @@ func (c *Config) applyOne(s setting) (faults Faults) {
 		}
 		c.origins[path] = origin
 	}
-	c.origins[s.key.Name] = s.origin
-	if s.key.Of != "" {
-		c.origins[s.key.Of] = s.origin
-	}
+	c.origins[cmp.Or(s.key.Of, s.key.Name)] = s.origin
 	return faults
 }
 

@@ -29,12 +29,11 @@ type nested struct {
 // "key[name].part".
 type places map[string]int
 
-// each visits the items of a list, and the pairs of a mapping whose names come once. pathOf
+// eachEntry visits the items of a list, and the pairs of a mapping whose names come once. pathOf
 // names them.
-func (p places) each(n strictyaml.Node, pathOf func(key, name string) string, visit func(name string, value strictyaml.Node)) {
+func eachEntry(n strictyaml.Node, pathOf func(key, name string) string, visit func(name string, value strictyaml.Node)) {
 	for i, item := range n.Items() {
 		item.Key = pathOf(n.Key, strconv.Itoa(i))
-		p[item.Key] = item.Line
 		visit(strconv.Itoa(i), item)
 	}
 	seen := map[string]int{} // the line of each
@@ -44,7 +43,7 @@ func (p places) each(n strictyaml.Node, pathOf func(key, name string) string, vi
 			value.Fault("", fmt.Sprintf("is set twice, first on line %d", seen[name]), "once")
 			continue
 		}
-		seen[name], p[value.Key] = value.Line, value.Line
+		seen[name] = value.Line
 		visit(name, value)
 	}
 }
@@ -61,6 +60,7 @@ func entryPath(key, name string) string {
 // store puts what a node holds where field points, and tells the node of every fault.
 func (k kind) store(field any, n strictyaml.Node, at places) {
 	var err error
+	at[n.Key] = n.Line
 	switch {
 	case k.nested != nil:
 		k.storeNested(reflect.ValueOf(field).Elem(), n, at)
@@ -109,7 +109,7 @@ func (k kind) storeNested(into reflect.Value, n strictyaml.Node, at places) {
 	case k.most == 0:
 		storeParts(into, n, at)
 	default:
-		at.each(n, k.nested.path, func(name string, value strictyaml.Node) { k.storeEntry(into, n.Key, name, value, at) })
+		eachEntry(n, k.nested.path, func(name string, value strictyaml.Node) { k.storeEntry(into, n.Key, name, value, at) })
 		if into.Len() > k.most {
 			n.Fault("", fmt.Sprintf("%d entries are too many", into.Len()), k.allowed())
 		}
@@ -147,7 +147,6 @@ func storeParts(into reflect.Value, n strictyaml.Node, at places) {
 		n.Fault("", "is not a section", "keys under it: "+under(parts, ""))
 	}
 	for _, s := range settingsIn(n, "", parts) {
-		at[s.value.Key] = s.value.Line
 		s.key.kind.store(s.key.in(into), s.value, at)
 	}
 }
