@@ -24,9 +24,9 @@ LAB_TAGS   := grpcnotrace
 # (a test holds that none is missing). Elsewhere they are not, which is 0.5 MB less.
 ROOT := github.com/cabrank/cabrank
 HOT  := $(addprefix $(ROOT)/,callee client) $(addprefix $(ROOT)/internal/,accesslog auth broker/... callers door grpcwire h2 head health list methods \
-  rank redislink relay schema shard sink socket stats watch web) \
+  rank redislink relay schema shard sink socket stats trace watch web) \
   $(ROOT)/internal/testkit/alarm $(addprefix $(ROOT)/lab/internal/,caller lab latency rawh2 traffic) \
-  github.com/HdrHistogram/... github.com/go-json-experiment/json/... github.com/gorilla/websocket github.com/redis/... google.golang.org/protobuf/... \
+  go.opentelemetry.io/proto/... github.com/HdrHistogram/... github.com/go-json-experiment/json/... github.com/gorilla/websocket github.com/redis/... google.golang.org/protobuf/... \
   golang.org/x/net/http/... golang.org/x/net/http2/hpack golang.org/x/net/idna golang.org/x/sys/... golang.org/x/text/...
 GCFLAGS := -gcflags=all=-l $(patsubst %,-gcflags=%=,std $(HOT))
 LDFLAGS := -s -w -X main.version=$(VERSION) -X main.commit=$(COMMIT) -X main.buildDate=$(BUILD_DATE)

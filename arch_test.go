@@ -187,6 +187,13 @@ var layers = map[string]layer{
 
 	// Lines about finished calls.
 	"internal/accesslog": {inside: []string{"internal/grpcwire", "internal/relay", "internal/sink"}, notStd: []string{"net", "os/exec"}, documented: true},
+	// What becomes of calls, as spans for a collector. It knows no call but what it is told.
+	"internal/trace": {
+		inside:     []string{"internal/grpcwire"},
+		outside:    []string{"go.opentelemetry.io/proto/otlp", "golang.org/x/net/http/httpguts", "google.golang.org/protobuf"},
+		notStd:     []string{"os/exec", "syscall"},
+		documented: true,
+	},
 	// Programs of others import it.
 	"client": {outside: []string{"github.com/gorilla/websocket"}, notStd: []string{"os", "syscall"}, documented: true},
 
@@ -351,6 +358,8 @@ var layers = map[string]layer{
 	// Redis, started for tests, and one that says what a test wants.
 	"internal/testkit/fakeredis": {documented: true, onlyTests: true},
 	"internal/testkit/redisd":    {inside: []string{"internal/testkit/ports", "internal/testkit"}, outside: []string{"github.com/gomodule/redigo"}, documented: true, onlyTests: true},
+	// A collector of spans, with the types of the real one, which are not in the program.
+	"internal/testkit/collector": {inside: []string{"internal/testkit"}, outside: []string{"go.opentelemetry.io/collector/pdata"}, documented: true, onlyTests: true},
 	// What goes over a WebSocket, as text, for whatever server.
 	"internal/testkit/exchange": {outside: []string{"github.com/gorilla/websocket"}, documented: true, onlyTests: true},
 	// A server on the engine; apart, since the engine's tests import testkit.
