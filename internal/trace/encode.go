@@ -22,9 +22,6 @@ const (
 	// serverErrors are the codes, a bit each, that are errors of a server and not of its caller.
 	serverErrors = 1<<grpcwire.Unknown | 1<<grpcwire.DeadlineExceeded | 1<<grpcwire.Unimplemented |
 		1<<grpcwire.Internal | 1<<grpcwire.Unavailable | 1<<grpcwire.DataLoss
-	// known and remote are flags: whether a span's parent is of another process, and that it is.
-	known  = uint32(otlp.SpanFlags_SPAN_FLAGS_CONTEXT_HAS_IS_REMOTE_MASK)
-	remote = uint32(otlp.SpanFlags_SPAN_FLAGS_CONTEXT_IS_REMOTE_MASK)
 	// mostKept bounds the attributes that are kept encoded: most come again.
 	mostKept = 512
 	port     = "server.port"
@@ -81,12 +78,9 @@ func (e *encoder) addCall(c *Call, zero time.Time) {
 	if c.attempts > mostAttempts {
 		attempts = strconv.Itoa(c.attempts)
 	}
-	s := e.add(c, &c.self, otlp.Span_SPAN_KIND_SERVER, name, serverErrors>>c.Code&1 != 0, zero,
+	e.add(c, &c.self, otlp.Span_SPAN_KIND_SERVER, name, serverErrors>>c.Code&1 != 0, zero,
 		"rpc.system.name", "grpc", "rpc.method", method, "rpc.method_original", original, "rpc.status_code", c.Code.String(),
 		"client.address", c.caller, "cabrank.door", c.Door, "cabrank.reason", c.Reason, "cabrank.attempts", attempts)
-	if s.ParentSpanId = nil; c.From.Span != (ID{}) {
-		s.ParentSpanId, s.Flags = c.From.Span[:], s.Flags|remote
-	}
 	for i := range c.parts {
 		p := &c.parts[i]
 		if p.kind == Queue {
@@ -105,11 +99,16 @@ func (e *encoder) addCall(c *Call, zero time.Time) {
 
 // add adds the span of a part. Its attributes are key and value in turn; those without a value
 // are left out.
-func (e *encoder) add(c *Call, p *part, kind otlp.Span_SpanKind, name string, failed bool, zero time.Time, attributes ...string) *otlp.Span {
+func (e *encoder) add(c *Call, p *part, kind otlp.Span_SpanKind, name string, failed bool, zero time.Time, attributes ...string) {
 	s := &otlp.Span{
-		TraceId: c.From.Trace[:], SpanId: p.span[:], ParentSpanId: c.self.span[:], Flags: uint32(c.From.Flags) | known,
-		TraceState: strings.ToValidUTF8(string(c.state), ""), Name: name, Kind: kind,
+		TraceId: c.From.Trace[:], SpanId: p.span[:], Flags: uint32(c.From.Flags), TraceState: strings.ToValidUTF8(string(c.state), ""), Name: name, Kind: kind,
 		StartTimeUnixNano: uint64(zero.Add(p.start).UnixNano()), EndTimeUnixNano: uint64(zero.Add(p.end).UnixNano()),
+	}
+	switch {
+	case p != &c.self:
+		s.ParentSpanId = c.self.span[:]
+	case c.From.Span != (ID{}):
+		s.ParentSpanId = c.From.Span[:]
 	}
 	if failed {
 		s.Status = &otlp.Status{Code: otlp.Status_STATUS_CODE_ERROR}
@@ -123,7 +122,6 @@ func (e *encoder) add(c *Call, p *part, kind otlp.Span_SpanKind, name string, fa
 	}
 	s.ProtoReflect().SetUnknown(e.attributes[from:len(e.attributes):len(e.attributes)])
 	e.scope.Spans = append(e.scope.Spans, s)
-	return s
 }
 
 // encoded returns the attribute of a span as it is on the wire. Spans have it among the fields

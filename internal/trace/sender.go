@@ -10,8 +10,7 @@ import (
 	"strconv"
 	"time"
 
-	"google.golang.org/protobuf/proto"
-	"google.golang.org/protobuf/types/known/wrapperspb"
+	"google.golang.org/protobuf/encoding/protowire"
 )
 
 const (
@@ -76,11 +75,11 @@ func (s *sender) post(ctx context.Context, body []byte) (rejected int, wait time
 		return 0, 0, err
 	}
 	defer answer.Body.Close()
-	switch answer.StatusCode {
-	case http.StatusOK:
+	switch code := answer.StatusCode; {
+	case code/100 == 2:
 		text, err := io.ReadAll(io.LimitReader(answer.Body, mostAnswer))
 		return rejectedIn(text), -1, err
-	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+	case code == http.StatusTooManyRequests || code == http.StatusBadGateway || code == http.StatusServiceUnavailable || code == http.StatusGatewayTimeout:
 		seconds, _ := strconv.ParseUint(answer.Header.Get("Retry-After"), 10, 16)
 		wait = time.Duration(seconds) * time.Second
 	default:
@@ -89,13 +88,25 @@ func (s *sender) post(ctx context.Context, body []byte) (rejected int, wait time
 	return 0, wait, fmt.Errorf("status %d", answer.StatusCode)
 }
 
-// rejectedIn reads partial_success.rejected_spans of an ExportTraceServiceResponse. Each is
-// the first field of its message, as the field of a wrapper is.
+// rejectedIn reads partial_success.rejected_spans of an ExportTraceServiceResponse.
 func rejectedIn(answer []byte) int {
-	var partial wrapperspb.BytesValue
-	var spans wrapperspb.Int64Value
-	if proto.Unmarshal(answer, &partial) != nil || proto.Unmarshal(partial.Value, &spans) != nil {
-		return 0
+	partial, _ := protowire.ConsumeBytes(field1(answer, protowire.BytesType))
+	spans, _ := protowire.ConsumeVarint(field1(partial, protowire.VarintType))
+	return int(min(max(int64(spans), 0), mostSpans))
+}
+
+// field1 returns a message from the value of its field 1 on, or nothing.
+func field1(message []byte, of protowire.Type) []byte {
+	for len(message) > 0 {
+		field, kind, n := protowire.ConsumeTag(message)
+		size := protowire.ConsumeFieldValue(field, kind, message[max(n, 0):])
+		switch {
+		case n < 0 || size < 0:
+			return nil
+		case field == 1 && kind == of:
+			return message[n:]
+		}
+		message = message[n+size:]
 	}
-	return int(max(spans.Value, 0))
+	return nil
 }

@@ -128,8 +128,8 @@ func (t *Tracer) End(c *Call, now time.Duration) {
 	}
 }
 
-// Close sends what waits, each batch once. What is left after so long is dropped. No call may
-// end any more.
+// Close sends what waits, each batch once. What is left after so long is lost, and what ends
+// later.
 func (t *Tracer) Close(within time.Duration) {
 	if t != nil {
 		close(t.stop)

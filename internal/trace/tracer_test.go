@@ -52,13 +52,14 @@ func (p *peer) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	p.mu.Lock()
+	answer := p.answer
 	p.at, p.size = append(p.at, time.Since(time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC))), append(p.size, len(spans))
 	n := len(p.at)
 	p.mu.Unlock()
-	if p.answer == nil {
+	if answer == nil {
 		return status(200)(r, n)
 	}
-	return p.answer(r, n)
+	return answer(r, n)
 }
 
 func status(code int, header ...string) func(*http.Request, int) (*http.Response, error) {
@@ -107,9 +108,25 @@ func flood(tr *Tracer, spans int) {
 // wants fails unless there were requests of so many spans.
 func (p *peer) wants(t *testing.T, spans ...int) {
 	t.Helper()
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	if !slices.Equal(p.size, spans) {
 		t.Fatalf("requests of %d spans, want %d", p.size, spans)
 	}
+}
+
+// recover has it answer well.
+func (p *peer) recover() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.answer = nil
+}
+
+// times returns when requests came.
+func (p *peer) times() []time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.at)
 }
 
 // then answers n requests in one way, and those behind them well.
@@ -307,7 +324,7 @@ func TestCollectorHangs(t *testing.T) {
 		if n := tr.Failed.Load(); n != 512 {
 			t.Errorf("%d have failed", n)
 		}
-		if n := len(p.at); n < 7 || n > 20 {
+		if n := len(p.times()); n < 7 || n > 20 {
 			t.Errorf("%d requests in two minutes", n)
 		}
 		if n := strings.Count(log.String(), "the collector does not take spans"); n != 2 {
@@ -327,6 +344,8 @@ func TestAnswers(t *testing.T) {
 		exported bool // in the end
 	}{
 		{status(200), 1, true},
+		{status(202), 1, true},
+		{status(204), 1, true},
 		{status(500), 1, false},
 		{status(400), 1, false},
 		{status(404), 1, false},
@@ -345,7 +364,7 @@ func TestAnswers(t *testing.T) {
 		inBubble(t, p, io.Discard, func(t *testing.T, tr *Tracer) {
 			flood(tr, 512)
 			elapse(3 * time.Minute)
-			if n := len(p.at); tc.requests > 0 && n != tc.requests || tc.requests == 0 && (n < 5 || n > 20) {
+			if n := len(p.times()); tc.requests > 0 && n != tc.requests || tc.requests == 0 && (n < 5 || n > 20) {
 				t.Errorf("%d requests, want %d", n, tc.requests)
 			}
 			if tc.exported {
@@ -353,7 +372,7 @@ func TestAnswers(t *testing.T) {
 			} else {
 				wantCounts(t, tr, 0, 0, 512, 0)
 			}
-			p.answer = nil
+			p.recover()
 			flood(tr, 512)
 			synctest.Wait()
 			if n := tr.Exported.Load(); n == 0 || n%512 != 0 {
@@ -370,8 +389,8 @@ func TestRetryAfter(t *testing.T) {
 		inBubble(t, p, io.Discard, func(t *testing.T, tr *Tracer) {
 			flood(tr, 512)
 			elapse(2 * time.Minute)
-			if len(p.at) != 2 || p.at[1]-p.at[0] < least || p.at[1]-p.at[0] > least+firstPause {
-				t.Errorf("after %s it is asked at %v", header, p.at)
+			if at := p.times(); len(at) != 2 || at[1]-at[0] < least || at[1]-at[0] > least+firstPause {
+				t.Errorf("after %s it is asked at %v", header, at)
 			}
 			wantCounts(t, tr, 512, 0, 0, 0)
 		})
@@ -388,8 +407,8 @@ func TestPartialSuccess(t *testing.T) {
 		for i, sums := range [][2]int{{500, 12}, {500, 524}, {1012, 524}, {1524, 524}} {
 			flood(tr, 512)
 			synctest.Wait()
-			if wantCounts(t, tr, sums[0], 0, 0, sums[1]); len(p.at) != i+1 {
-				t.Errorf("%d requests", len(p.at))
+			if wantCounts(t, tr, sums[0], 0, 0, sums[1]); len(p.times()) != i+1 {
+				t.Errorf("%d requests", len(p.times()))
 			}
 		}
 	})
