@@ -102,7 +102,7 @@ var layers = map[string]layer{
 	},
 	"internal/list": {notStd: []string{"net", "os", "syscall"}, pure: true, documented: true},
 	"internal/relay": {
-		inside:     []string{"internal/callers", "internal/head", "internal/list", "internal/door", "internal/h2", "internal/shard", "internal/grpcwire", "internal/health", "internal/rank", "internal/stats"},
+		inside:     []string{"internal/callers", "internal/head", "internal/list", "internal/door", "internal/h2", "internal/shard", "internal/grpcwire", "internal/health", "internal/rank", "internal/stats", "internal/trace"},
 		notStd:     []string{"os/exec"},
 		documented: true,
 	},
@@ -209,7 +209,7 @@ var layers = map[string]layer{
 	"internal/health/check": {inside: []string{"internal/health", "internal/schema"}, outside: []string{"google.golang.org/grpc"}, notStd: []string{"os"}, documented: true},
 	"internal/config": {
 		// Its groups of keys are the options of the parts that go by them.
-		inside:  []string{"internal/callers", "internal/certs", "internal/cgroup", "internal/grpcwire", "internal/rank", "internal/relay", "internal/scrape", "internal/socket", "internal/spelling", "internal/stats", "internal/strictyaml", "internal/worker"},
+		inside:  []string{"internal/callers", "internal/certs", "internal/cgroup", "internal/grpcwire", "internal/rank", "internal/relay", "internal/scrape", "internal/socket", "internal/spelling", "internal/stats", "internal/strictyaml", "internal/trace", "internal/worker"},
 		outside: anything, notStd: []string{"net/http", "os/exec"},
 	},
 	// What keys mean is for others.

@@ -1,6 +1,7 @@
 package accesslog
 
 import (
+	"encoding/hex"
 	"encoding/json"
 	"io"
 	"math/rand/v2"
@@ -110,6 +111,9 @@ func appendCall(b []byte, a *relay.Access, now time.Time) []byte {
 	}
 	if a.Tries > 0 {
 		b = appendInt(b, `,"retries":`, int64(a.Tries))
+	}
+	if a.Trace != [16]byte{} {
+		b = append(hex.AppendEncode(append(b, `,"trace_id":"`...), a.Trace[:]), '"')
 	}
 	return append(b, "}\n"...)
 }

@@ -46,7 +46,17 @@ func (e emitter) histogram(desc *prometheus.Desc, h stats.Histogram, labels ...s
 		}
 	}
 	metric, err := prometheus.NewConstHistogram(desc, total, h.Sum, buckets, printable(labels)...)
+	if shown := h.Exemplars; err == nil && len(shown) > 0 {
+		metric, err = prometheus.NewMetricWithExemplars(metric, exemplars(shown)...)
+	}
 	e.send(desc, metric, err)
+}
+
+func exemplars(of []stats.Exemplar) (all []prometheus.Exemplar) {
+	for _, e := range of {
+		all = append(all, prometheus.Exemplar{Value: e.Seconds, Timestamp: e.At, Labels: prometheus.Labels{"trace_id": e.Trace, "span_id": e.Span}})
+	}
+	return all
 }
 
 func (e emitter) send(desc *prometheus.Desc, metric prometheus.Metric, err error) {

@@ -44,6 +44,7 @@ type Sources struct {
 	Slots   func() []rank.EndpointState // those that turn calls away are suspect, too
 	Workers func() []worker.Status
 
+	Spans        func() map[string]uint64        // of traces, by what became of them; nil: there are none
 	LinesDropped func() map[string]uint64        // because nobody read them, by whose they are
 	Expiring     func() map[string]time.Duration // for how long certificates are good, by file
 
@@ -148,7 +149,7 @@ type collector struct {
 	refusals                       *prometheus.Desc
 	ended, connections, buffered   *prometheus.Desc
 	mostConnections, mostBuffered  *prometheus.Desc
-	dropped                        *prometheus.Desc
+	dropped, spans                 *prometheus.Desc
 	retries, retriesDenied, hedges *prometheus.Desc
 	doors                          *prometheus.Desc
 	queueLength, inFlight, slots   *prometheus.Desc
@@ -181,6 +182,7 @@ func newCollector(sources Sources) *collector {
 		buffered:        desc("buffered_bytes", "Bytes in buffers of calls and connections now, as buffer_total bounds them."),
 		mostConnections: desc("connections_limit", "Connections of callers that there may be now."),
 		mostBuffered:    desc("buffered_limit_bytes", "Bytes that may be in buffers now."),
+		spans:           desc("spans_total", "Spans of traces: exported, or dropped and why; limited counts calls that got none.", "result"),
 		dropped:         desc("lines_dropped_total", "Lines that were dropped because nobody read them or a full disk did not take them.", "of"),
 		queueLength:     desc("queue_length", "Calls that wait for a slot now."),
 		inFlight:        desc("in_flight", "Slots of a worker that a call has now.", "worker"),
@@ -207,7 +209,7 @@ func newCollector(sources Sources) *collector {
 func (c *collector) Describe(descs chan<- *prometheus.Desc) {
 	for _, desc := range []*prometheus.Desc{
 		c.calls, c.seconds, c.wait, c.work, c.refusals, c.retries, c.retriesDenied, c.hedges, c.doors, c.ended, c.connections, c.buffered,
-		c.mostConnections, c.mostBuffered, c.dropped,
+		c.mostConnections, c.mostBuffered, c.dropped, c.spans,
 		c.queueLength, c.inFlight, c.slots, c.usable, c.ghosts, c.suspect, c.pace,
 		c.laneWaiting, c.laneRunning, c.longCalls, c.callers, c.overload, c.decisions,
 		c.workerState, c.restarts, c.retired, c.expires, c.buildInfo,
@@ -227,6 +229,11 @@ func (c *collector) Collect(metrics chan<- prometheus.Metric) {
 	if c.sources.LinesDropped != nil {
 		for of, lines := range c.sources.LinesDropped() {
 			out.counter(c.dropped, lines, of)
+		}
+	}
+	if c.sources.Spans != nil {
+		for result, n := range c.sources.Spans() {
+			out.counter(c.spans, n, result)
 		}
 	}
 	if c.sources.Expiring != nil {

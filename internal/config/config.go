@@ -63,6 +63,7 @@ type Config struct {
 	Metrics   Metrics   `key:"metrics" docs:"metrics"`
 	Log       Log       `key:"log"`
 	AccessLog AccessLog `key:"access_log" docs:"metrics"`
+	Tracing   Tracing   `key:"tracing" docs:"tracing"`
 
 	// Bytes held by the process (R11).
 	BufferTotal int64  `key:"buffer_total" default:"64MiB" range:"1MiB..64GiB" unit:"B" change:"reload" help:"bytes of all calls together that may be held in memory; fewer where the container has less"`
@@ -136,6 +137,12 @@ type Log struct {
 type AccessLog struct {
 	Path   string  `key:"path" also:"access_log" kind:"log" default:"none" change:"upgrade" help:"file for a line of JSON about each finished call, opened anew on SIGUSR1 or when it was renamed; or stdout"`
 	Sample float64 `key:"sample" default:"1" range:"0..1" change:"reload" help:"share of the calls that end well and within a second; all others are always written"`
+}
+
+// Tracing says where spans of calls go. OpenTelemetry's variables say more, see package trace.
+type Tracing struct {
+	Endpoint string  `key:"endpoint" kind:"collector" default:"none" change:"upgrade" help:"URL of a collector of OpenTelemetry, which gets spans of calls by OTLP over HTTP; env takes OTEL_EXPORTER_OTLP_ENDPOINT"`
+	Sample   float64 `key:"sample" default:"0" range:"0..1" change:"reload" help:"share of the calls without a trace that begin one; those that come sampled always have spans"`
 }
 
 // Queue bounds the calls that wait for a slot.

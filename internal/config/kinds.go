@@ -44,6 +44,7 @@ var kinds = sync.OnceValue(func() map[string]kind {
 		"origins":   {legal: "origins such as https://shop.example, or none", none: ownHost, most: 100, read: reading(formed("origin", "%s is not an origin"))}, // none is an origin
 		"file":      {legal: "a path", read: reading(formed("line", "is no path of a file"))},
 		"files":     {legal: "names of files", none: none, most: 100, read: reading(line)},
+		"collector": {legal: "a URL such as http://127.0.0.1:4318, or env", read: reading(formed("collector", "%s is not a URL without a user")), none: none},
 		"log":       {legal: "a path with a /, stdout, or none", read: reading(formed("log", "%s is not a path with a /"))},
 
 		// numbers that are more
@@ -150,13 +151,14 @@ func wrong(told string, flaws ...flaw) error {
 
 // forms are those of texts of which no more has to be known.
 var forms = map[string]*regexp.Regexp{
-	"ascii":  regexp.MustCompile(`^[\x20-\x7e]*$`),
-	"gauge":  regexp.MustCompile(`^[a-zA-Z0-9_:*]{1,200}$`),                    // * stands for any letters
-	"lane":   regexp.MustCompile(`^[a-z0-9_-]{1,32}$`),                         // the label of a metric
-	"line":   regexp.MustCompile(`^\P{Cc}+$`),                                  // Cc: control characters
-	"log":    regexp.MustCompile(`^(none|stdout|\P{Cc}*/\P{Cc}*)$`),            // a word without a slash would be a file that nobody finds again
-	"name":   regexp.MustCompile(`^([a-z0-9_-]{1,63}\.)*[a-z0-9_-]{1,63}\.?$`), // of a host or service, in lower case (RFC 1035 2.3.4)
-	"origin": regexp.MustCompile(`^(none|null|[^/\p{Cc}]+://[^/?#@ *\p{Cc}]+)$`),
+	"ascii":     regexp.MustCompile(`^[\x20-\x7e]*$`),
+	"gauge":     regexp.MustCompile(`^[a-zA-Z0-9_:*]{1,200}$`), // * stands for any letters
+	"lane":      regexp.MustCompile(`^[a-z0-9_-]{1,32}$`),      // the label of a metric
+	"line":      regexp.MustCompile(`^\P{Cc}+$`),               // Cc: control characters
+	"collector": regexp.MustCompile(`^(env|https?://[^\s/@?#]+(/[^\s?#]*)?)$`),
+	"log":       regexp.MustCompile(`^(none|stdout|\P{Cc}*/\P{Cc}*)$`),            // a word without a slash would be a file that nobody finds again
+	"name":      regexp.MustCompile(`^([a-z0-9_-]{1,63}\.)*[a-z0-9_-]{1,63}\.?$`), // of a host or service, in lower case (RFC 1035 2.3.4)
+	"origin":    regexp.MustCompile(`^(none|null|[^/\p{Cc}]+://[^/?#@ *\p{Cc}]+)$`),
 	// gRPC itself does not say of which characters names consist, so all that can stand in a path are taken.
 	"pattern": regexp.MustCompile(`^/[^/*?#"\\[:^graph:]]+/(\*|[^/*?#"\\[:^graph:]]+)$`),
 

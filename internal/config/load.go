@@ -16,6 +16,7 @@ import (
 
 	"github.com/cabrank/cabrank/internal/cgroup"
 	"github.com/cabrank/cabrank/internal/strictyaml"
+	"github.com/cabrank/cabrank/internal/trace"
 )
 
 // ConfigFlag and ConfigVariable name the file to read.
@@ -62,7 +63,19 @@ func Load(sources Sources) (*Config, error) {
 	config.Workers.Slots.Settle()
 	config.sortMethods()
 	config.Warnings = append(config.unknownVariables(environ), config.warnings()...)
-	return config.checked(faults)
+	return config.checked(append(faults, config.tracingFaults(environ)...))
+}
+
+// tracingFaults looks at OpenTelemetry's variables, if spans are wanted.
+func (c *Config) tracingFaults(environ map[string]string) Faults {
+	if c.Tracing.Endpoint == "" {
+		return nil
+	}
+	_, err := trace.Read(c.Tracing.Endpoint, func(name string) string { return environ[name] })
+	if err == nil {
+		return nil
+	}
+	return Faults{c.FaultAt("tracing.endpoint", err.Error(), "")}
 }
 
 // checked returns the configuration if it has no faults, and its values no contradictions.

@@ -20,7 +20,7 @@ func (r *Reader) keepBlock(h *Head, b *h2.Block, from *From) {
 		copied = at.End
 		switch at.field {
 		case FieldTimeout:
-			h.marks[OwnTimeout] = mark{len(head), len(head)}
+			h.mark(OwnTimeout, len(head), 0)
 		case FieldForwardedFor:
 			if !hasXFF {
 				head, hasXFF = r.appendForwarded(h, b, from, head, at.Value), true
@@ -29,7 +29,13 @@ func (r *Reader) keepBlock(h *Head, b *h2.Block, from *From) {
 			head, hasHops = r.appendHops(head, h.Hops), true
 		case FieldTries:
 			h.tries = triesOf(at.Value)
-			h.marks[OwnTries] = mark{len(head), len(head) + at.End - at.Start}
+			h.mark(OwnTries, len(head), at.End-at.Start)
+			head = append(head, b.Enc[at.Start:at.End]...)
+		case FieldTraceParent:
+			h.mark(OwnTrace, len(head), at.End-at.Start)
+			head = append(head, b.Enc[at.Start:at.End]...)
+		case FieldTraceState:
+			h.mark(OwnState, len(head), at.End-at.Start)
 			head = append(head, b.Enc[at.Start:at.End]...)
 		}
 	}
@@ -52,11 +58,11 @@ type span struct {
 // spans appends to into the fields of a request that are written anew or dropped, in their
 // order.
 func (r *Reader) spans(h *Head, b *h2.Block, from *From, into []span) []span {
-	for _, field := range [...]int{FieldTimeout, FieldForwardedFor, FieldHops, FieldTries, FieldUser, FieldSocket, FieldClient} {
+	for _, field := range [...]int{FieldTimeout, FieldForwardedFor, FieldHops, FieldTries, FieldUser, FieldSocket, FieldClient, FieldTraceParent, FieldTraceState} {
 		w, found := b.Watched(field)
 		switch {
 		case !found || !r.rewrites(h, from, field):
-		case w.Count > 1 && (field >= FieldUser || field == FieldForwardedFor && isForwarded(h, from)): // the engine noted only the last one
+		case w.Count > 1 && (field >= FieldUser && field <= FieldClient || field == FieldForwardedFor && isForwarded(h, from)): // the engine noted only the last one
 			into = everyOne(b, field, into)
 		default:
 			into = inOrder(into, span{field, w})
@@ -91,7 +97,7 @@ func inOrder(into []span, c span) []span {
 // not say who they are.
 func (r *Reader) rewrites(h *Head, from *From, field int) bool {
 	switch field {
-	case FieldTimeout:
+	case FieldTimeout, FieldTraceParent, FieldTraceState:
 		return h.GRPC
 	case FieldForwardedFor:
 		return len(h.Caller.Forwarded) > 0
@@ -127,6 +133,12 @@ func (r *Reader) appendForwarded(h *Head, b *h2.Block, from *From, head, value [
 // appendHops writes the field for the worker, with one more hop.
 func (r *Reader) appendHops(head []byte, hops int) []byte {
 	return h2.AppendFieldBytes(head, hopsName, strconv.AppendInt(r.digits[:0], int64(hops+1), 10))
+}
+
+// Trace returns the field traceparent, encoded. It is valid until the reader is used again.
+func (r *Reader) Trace(value []byte) []byte {
+	r.trace = h2.AppendFieldBytes(r.trace[:0], traceName, value)
+	return r.trace
 }
 
 // Tries returns the field of an attempt that has so many before it, encoded. It is valid until

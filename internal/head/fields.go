@@ -24,6 +24,8 @@ const (
 	FieldUser
 	FieldSocket
 	FieldClient
+	FieldTraceParent
+	FieldTraceState
 )
 
 // Fields returns their names, in the order of their ids.
@@ -31,7 +33,7 @@ func Fields() []string {
 	return []string{
 		":method", ":path", ":status", "content-type", "grpc-timeout",
 		callers.ForwardedFor, "grpc-status", "grpc-message", Pushback, hopsName, triesName,
-		door.UserField, door.SocketField, door.ClientField,
+		door.UserField, door.SocketField, door.ClientField, traceName, "tracestate",
 	}
 }
 
@@ -48,15 +50,19 @@ const (
 	//
 	// Source: gRPC proposal A6, "Exposed Retry Metadata".
 	triesName = "grpc-previous-rpc-attempts"
+	// traceName is the field that says of which trace a call is a part.
+	//
+	// Source: W3C Trace Context.
+	traceName = "traceparent"
 	// maxHopsRead is the largest count of hops that is read.
 	maxHopsRead = 1 << 20
 )
 
 const (
 	// MaxAdded is the most by which Cabrank makes a header list longer, without the caller's
-	// address: new fields grpc-timeout, x-forwarded-for and x-cabrank-hops with 32 octets each
+	// address: new fields grpc-timeout, x-forwarded-for, x-cabrank-hops and traceparent with 32 octets each
 	// (RFC 9113 6.5.2), or longer numbers and a separator in those that the caller sent.
-	MaxAdded = len("grpc-timeout") + 10 + 32 + len("x-forwarded-for") + 32 + len(hopsName) + 7 + 32
+	MaxAdded = len("grpc-timeout") + 10 + 32 + len("x-forwarded-for") + 32 + len(hopsName) + 7 + 32 + len(traceName) + 55 + 32
 	// maxTries is how much triesName adds to it.
 	maxTries = len(triesName) + 10 + 32
 )

@@ -6,6 +6,7 @@
 package head
 
 import (
+	"slices"
 	"time"
 
 	"github.com/cabrank/cabrank/internal/callers"
@@ -47,6 +48,8 @@ type Head struct {
 	Block    []byte
 	listSize int // size of the header list with the fields that Cabrank adds, as in h2.Block.ListSize
 	marks    [OwnFields]mark
+	order    [OwnFields]Own // in which the first so many marks are in the block
+	marked   uint8
 	tries    int // grpc-previous-rpc-attempts of the caller
 
 	nextFree *Head
@@ -56,18 +59,27 @@ type Head struct {
 type Own uint8
 
 // OwnTimeout is grpc-timeout, with the time left; OwnTries is grpc-previous-rpc-attempts, in
-// attempts after the first.
+// attempts after the first; OwnTrace is traceparent, of calls with spans, and OwnState is
+// tracestate.
 const (
 	OwnTimeout Own = iota
 	OwnTries
+	OwnTrace
+	OwnState
 	OwnFields // their number
 )
 
 // mark is where a field was in Head.Block.
-type mark struct{ at, end int }
+type mark struct{ at, end uint32 }
 
-// absent is the mark of a field that the block does not have.
-const absent = -1
+// mark notes where a field of an attempt is in the block.
+func (h *Head) mark(f Own, at, size int) {
+	if slices.Contains(h.order[:h.marked], f) {
+		return // the first one counts
+	}
+	h.marks[f], h.order[h.marked] = mark{uint32(at), uint32(at + size)}, f
+	h.marked++
+}
 
 // Share adds a reference.
 func (h *Head) Share() *Head {
@@ -107,9 +119,6 @@ func (h *Head) SetPass(p *callers.KnownPass, path string) {
 	}
 }
 
-// HasTimeout reports whether the caller sent grpc-timeout.
-func (h *Head) HasTimeout() bool { return h.marks[OwnTimeout].at != absent }
-
 // ListSize is the size of the header list of an attempt (RFC 9113 6.5.2); again: it is not the
 // first.
 func (h *Head) ListSize(again bool) int {
@@ -122,20 +131,16 @@ func (h *Head) ListSize(again bool) int {
 // Parts appends to into the parts of the block of an attempt. Its own fields go to the places
 // of those that the caller sent, or to the end; a nil one leaves the block as it is.
 func (h *Head) Parts(into [][]byte, own *[OwnFields][]byte) [][]byte {
-	first, second := OwnTimeout, OwnTries
-	if h.marks[OwnTries].at < h.marks[OwnTimeout].at {
-		first, second = second, first
-	}
-	from := 0
-	for _, f := range [...]Own{first, second} {
-		if m := h.marks[f]; own[f] != nil && m.at != absent {
-			into = append(into, h.Block[from:m.at], own[f])
-			from = m.end
+	from := uint32(0)
+	for _, f := range h.order[:h.marked] {
+		if own[f] != nil {
+			into = append(into, h.Block[from:h.marks[f].at], own[f])
+			from = h.marks[f].end
 		}
 	}
 	into = append(into, h.Block[from:])
-	for f, m := range h.marks {
-		if own[f] != nil && m.at == absent {
+	for f := range own {
+		if own[f] != nil && !slices.Contains(h.order[:h.marked], Own(f)) {
 			into = append(into, own[f])
 		}
 	}

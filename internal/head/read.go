@@ -68,6 +68,7 @@ type Reader struct {
 	free    *Head
 	kept    int
 	scratch []byte
+	trace   []byte   // scratch
 	digits  [16]byte // scratch for a number; on the stack it would escape
 }
 
@@ -142,7 +143,7 @@ func (r *Reader) get() *Head {
 		r.free = h.nextFree
 		r.kept--
 	}
-	*h = Head{refs: 1, marks: [OwnFields]mark{{at: absent}, {at: absent}}}
+	*h = Head{refs: 1}
 	return h
 }
 

@@ -52,10 +52,11 @@ func (d retryDenial) String() string {
 
 // triesMade counts what a call may not do without end.
 type triesMade struct {
-	retries  int // by its method's policy
-	backOffs int // retries for which the worker named no time
-	refusals int // answers of workers without a free thread
-	turned   int // times that a worker turned it away unseen, without refusals
+	retries  int   // by its method's policy
+	backOffs int   // retries for which the worker named no time
+	refusals int   // answers of workers without a free thread
+	turned   int   // times that a worker turned it away unseen, without refusals
+	after    cause // why the next attempt is made
 }
 
 // retryAnswer retries a call that was answered with one of its policy's codes. It reports
@@ -135,6 +136,7 @@ func (c *call) retry(why retryReason, pause time.Duration, outcome rank.Outcome,
 	c.releaseLease(outcome, now)
 	c.main.clearAnswer()
 	c.main.ticket.Request.Avoid = from
+	c.after = afterFailure
 	c.retries++
 	c.main.previous++
 	c.pause(callPausing, now+pause, now)

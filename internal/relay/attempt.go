@@ -42,6 +42,7 @@ type attemptFields struct {
 	unseen     bool // taken back before the worker saw it
 	answered   bool // the worker has begun its answer
 	noThread   bool // the answer says that the worker has no free thread, R1
+	span       int  // 1 + the number of its span, or of the wait before it; 0: none
 }
 
 // The messages of gRPC's C core servers without a free thread: GRPC::RpcServer, and
@@ -153,6 +154,9 @@ func (a *attempt) start(conn *h2.Conn, now time.Duration) {
 	if c.head.Bodyless {
 		a.up.NoContent()
 	}
+	if a.call.trace != nil {
+		a.beginSpan(&own, now)
+	}
 	var parts [2*len(own) + 1][]byte
 	conn.Open(&a.up, end, c.head.Parts(parts[:0], &own)...)
 	if end {
@@ -206,6 +210,9 @@ func (a *attempt) hasSlot(lease rank.Lease) {
 
 // freeSlot ends the lease, if there is one, exactly once.
 func (a *attempt) freeSlot(outcome rank.Outcome, now time.Duration) {
+	if a.call.trace != nil {
+		a.endSpan(outcome, now)
+	}
 	if !a.lease.Valid() {
 		return
 	}

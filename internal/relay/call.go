@@ -11,6 +11,7 @@ import (
 	"github.com/cabrank/cabrank/internal/rank"
 	"github.com/cabrank/cabrank/internal/shard"
 	"github.com/cabrank/cabrank/internal/stats"
+	"github.com/cabrank/cabrank/internal/trace"
 )
 
 // call is one RPC, from its first HEADERS to its last trailer. It goes through six steps, each
@@ -45,6 +46,7 @@ type callFields struct {
 	callerID *callers.ID
 	head     *head.Head
 	method   *stats.Method // nil until a worker has answered the method
+	trace    *trace.Call   // its spans; nil: none
 	health   *question     // its health question; nil: not a health call
 	check    *tokenCheck   // the check of its token that it waits for, or that failed
 	hedge    *attempt      // beside main; nil: none, or it is over
@@ -71,6 +73,7 @@ type callFields struct {
 	extended    uint8  // times that waitUntil was moved
 	idle        stall
 
+	traceID    [16]byte // zero: none
 	httpStatus int
 	started    time.Duration
 	waited     time.Duration // total time in the queue
@@ -93,6 +96,7 @@ type callFields struct {
 func (c *call) arrive(b *h2.Block, end bool, now time.Duration) {
 	c.reqEnd = end
 	c.setHead(c.caller.headOf(b, c.callerID))
+	c.beginTrace(b, now)
 	if why := faultOf(c.head); why != notEnded {
 		c.fail(why, now)
 		return

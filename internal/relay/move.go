@@ -56,6 +56,7 @@ func (c *call) handBack(outcome rank.Outcome, now time.Duration) {
 		c.releaseLease(outcome, now)
 		c.main.ticket.Request.Avoid = from
 	}
+	c.after = afterMove
 	c.become(callNew)
 }
 

@@ -3,7 +3,9 @@ package relay
 import (
 	"time"
 
+	"github.com/cabrank/cabrank/internal/grpcwire"
 	"github.com/cabrank/cabrank/internal/rank"
+	"github.com/cabrank/cabrank/internal/trace"
 )
 
 // replied takes the rank's reply.
@@ -22,6 +24,9 @@ func (c *call) replied(lease rank.Lease, reply rank.Reply, reason rank.Reason, n
 func (c *call) wait(now time.Duration) {
 	c.become(callQueued)
 	c.awaited, c.joined = true, now
+	if c.trace != nil {
+		c.main.span = 1 + c.trace.Begin(trace.Queue, "", "", now)
+	}
 	if c.caller.local != nil {
 		c.noteTaken()
 	}
@@ -57,6 +62,9 @@ func (c *call) Run(now time.Duration) {
 		c.fail(endingFor(reason), now)
 	default:
 		c.waited += max(lease.At()-c.joined, 0)
+		if c.trace != nil {
+			c.trace.Finish(c.main.span-1, grpcwire.OK, "", now)
+		}
 		c.send(lease, now)
 	}
 }

@@ -47,6 +47,9 @@ func (st *shardState) record(c *call, now time.Duration) {
 		Code: c.code, HTTP: c.httpStatus, Deadline: c.deadline != 0, HadSlot: c.work.any,
 		Took: now - c.started, Waited: c.waited, Worked: c.work.total,
 	}
+	if c.trace != nil {
+		ended.Exemplar = c.endTrace(now)
+	}
 	byDoor := c.callerID.Outcomes
 	if c.grpc {
 		ended.HTTP = 0
@@ -167,7 +170,8 @@ type Access struct {
 	Worker string        // the last one that had it; "": none
 
 	Caller callers.Caller
-	Hops   int // cabranks that it passed before
+	Hops   int      // cabranks that it passed before
+	Trace  [16]byte // of which it is a part; zero: of none
 
 	Took   time.Duration // from its head to its end
 	Waited time.Duration // in the queue
@@ -199,7 +203,7 @@ func (st *shardState) logAccess(c *call, now time.Duration) {
 	*a = Access{
 		GRPC: c.grpc, Code: c.code, Status: c.httpStatus, Caller: c.callerID.Caller,
 		Took: now - c.started, Waited: c.waited, Worked: c.work.total,
-		Tries: c.main.previous, Received: c.received, Sent: c.sent,
+		Trace: c.traceID, Tries: c.main.previous, Received: c.received, Sent: c.sent,
 	}
 	st.accessPath = c.appendPath(st.accessPath[:0])
 	a.Path = st.accessPath

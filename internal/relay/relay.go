@@ -37,6 +37,7 @@ import (
 	"github.com/cabrank/cabrank/internal/rank"
 	"github.com/cabrank/cabrank/internal/shard"
 	"github.com/cabrank/cabrank/internal/stats"
+	"github.com/cabrank/cabrank/internal/trace"
 )
 
 // Options are the bounds of a relay. The caller has validated them.
@@ -98,6 +99,9 @@ type Options struct {
 	// Access gets each finished call, under the lock of a shard: it copies what it needs and
 	// returns. nil: calls are not logged.
 	Access func(*Access)
+
+	// Trace gets the spans of calls; nil: traceparent goes to workers as it came.
+	Trace *trace.Tracer
 
 	// Methods are rules for methods, of patterns that occur once each.
 	Methods     []stats.MethodRule

@@ -33,12 +33,12 @@ func (o *Options) keepFixed(before *Options) {
 	o.Rank.Choose = before.Rank.Choose
 	o.SlotsMin, o.SlotsMax = before.SlotsMin, before.SlotsMax
 	o.Log, o.Random, o.Nap = before.Log, before.Random, before.Nap
-	o.Other, o.HTTP1, o.Access, o.Auth, o.Dial = before.Other, before.HTTP1, before.Access, before.Auth, before.Dial
+	o.Other, o.HTTP1, o.Access, o.Auth, o.Dial, o.Trace = before.Other, before.HTTP1, before.Access, before.Auth, before.Dial, before.Trace
 }
 
 // Reconfigure replaces the options while calls wait and run, but for those that
 // stay as New was given them: Shards, ReplayTotal, Lanes, BalanceKey, the choice of
-// Rank, SlotsMin and SlotsMax, Log, Random, Nap, Other, HTTP1, Access, Auth and Dial.
+// Rank, SlotsMin and SlotsMax, Log, Random, Nap, Other, HTTP1, Access, Auth, Dial and Trace.
 //
 // No connection ends, and no call that was let in fails. A call keeps its method's rule, its
 // wait and its caller; a connection keeps its windows, limits and lifetime. All other options

@@ -102,6 +102,7 @@ type shardState struct {
 	disconnects    disconnects
 	grants         []rank.Notice // scratch
 	scratch        []byte
+	scratchTrace   []byte
 	access         Access // scratch, as the next
 	accessPath     []byte
 	digits         [16]byte // scratch for a number; on the stack it would escape

@@ -107,6 +107,9 @@ func (s *service) sources() admin.Sources {
 	if s.sockets != nil {
 		sources.Sockets = s.sockets.sample
 	}
+	if s.tracer != nil {
+		sources.Spans = s.spans
+	}
 	if s.autoscale != nil {
 		sources.Scale = s.autoscale.sample
 	}

@@ -128,6 +128,9 @@ func (s *service) apply(cfg *config.Config) error {
 	if s.access != nil {
 		s.access.log.Choose(accessChoice(cfg.AccessLog))
 	}
+	if s.tracer != nil {
+		s.tracer.SetShare(cfg.Tracing.Sample)
+	}
 	s.settings.level.Set(cfg.Log.SlogLevel())
 	return nil
 }

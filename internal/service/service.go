@@ -33,6 +33,7 @@ import (
 	"github.com/cabrank/cabrank/internal/relay"
 	"github.com/cabrank/cabrank/internal/schema"
 	"github.com/cabrank/cabrank/internal/sink"
+	"github.com/cabrank/cabrank/internal/trace"
 	"github.com/cabrank/cabrank/internal/web"
 	"github.com/cabrank/cabrank/internal/webdoors"
 	"github.com/cabrank/cabrank/internal/worker"
@@ -90,6 +91,7 @@ func (o Options) serve(cfg *config.Config, signals held, log *Log) error {
 		return err
 	}
 	defer s.access.close()
+	defer func() { s.tracer.Close(lastSpans) }()
 	defer s.heed(signals)()
 	err = s.start(s.orders.serving) // it can hang: in an exec on a file system that does
 	close(s.orders.started)
@@ -148,6 +150,7 @@ type service struct {
 	places    *pool              // of the workers
 	memory    *footprints        // of the workers
 	access    *access            // log of calls; nil without one
+	tracer    *trace.Tracer      // nil without spans
 	scrape    *scraping          // of the workers' metrics pages; nil if nobody shows them
 	upstreams *discover.Roster   // endpoints that someone else runs, may be none
 	outside   *pool              // of the upstreams
@@ -258,6 +261,9 @@ func (s *service) makeRelay() error {
 	}
 	if s.access != nil {
 		options.Access = s.access.log.Call
+	}
+	if err := s.openTracing(&options); err != nil {
+		return err
 	}
 	s.relay = relay.New(options)
 	err := s.openSchema()

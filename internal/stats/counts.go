@@ -14,9 +14,17 @@ import (
 // bound before it; the last element of Counts (one more than Bounds) holds the
 // rest. Units: Bounds and Sum are seconds.
 type Histogram struct {
-	Bounds []float64
-	Counts []uint64
-	Sum    float64
+	Bounds    []float64
+	Counts    []uint64
+	Sum       float64
+	Exemplars []Exemplar // at most one of each bucket and shard
+}
+
+// Exemplar is an observation of a call whose spans are recorded.
+type Exemplar struct {
+	Trace, Span string // ids, hexadecimal
+	Seconds     float64
+	At          time.Time
 }
 
 const ms = time.Millisecond
@@ -29,19 +37,26 @@ var bounds = [...]time.Duration{
 
 // histogram counts in buckets by bounds; the last one has the rest.
 type histogram struct {
-	counts [len(bounds) + 1]uint64
-	sum    time.Duration
+	counts    [len(bounds) + 1]uint64
+	sum       time.Duration
+	exemplars *[len(bounds) + 1]Exemplar // the last of each bucket; nil: none yet
 }
 
-func (h *histogram) observe(d time.Duration) {
+func (h *histogram) observe(d time.Duration) (bucket int) {
 	h.sum += d
-	for i := range bounds {
-		if d <= bounds[i] {
-			h.counts[i]++
-			return
-		}
+	for bucket < len(bounds) && d > bounds[bucket] {
+		bucket++
 	}
-	h.counts[len(bounds)]++
+	h.counts[bucket]++
+	return bucket
+}
+
+// show keeps an exemplar of a bucket.
+func (h *histogram) show(bucket int, e Exemplar) {
+	if h.exemplars == nil {
+		h.exemplars = new([len(bounds) + 1]Exemplar)
+	}
+	h.exemplars[bucket] = e
 }
 
 func newHistogram() Histogram {
@@ -57,6 +72,14 @@ func (h *histogram) addTo(all *Histogram) {
 		all.Counts[i] += n
 	}
 	all.Sum += h.sum.Seconds()
+	if h.exemplars == nil {
+		return
+	}
+	for _, e := range h.exemplars {
+		if e.Trace != "" {
+			all.Exemplars = append(all.Exemplars, e)
+		}
+	}
 }
 
 // Outcomes counts finished calls by status.

@@ -77,6 +77,7 @@ type Ended struct {
 	Took     time.Duration // from its HEADERS to its end
 	Waited   time.Duration // for a slot
 	Worked   time.Duration // with a slot
+	Exemplar *Exemplar     // of Took; nil: its spans are not recorded
 }
 
 // counts are the finished calls of one method on one shard.
@@ -95,7 +96,9 @@ func (m *Method) Count(shard int, c *Ended) {
 		m.shards[shard] = n
 	}
 	n.outcomes.Count(c.Code, c.HTTP)
-	n.seconds.observe(c.Took)
+	if bucket := n.seconds.observe(c.Took); c.Exemplar != nil {
+		n.seconds.show(bucket, *c.Exemplar)
+	}
 	n.wait.observe(c.Waited)
 	if c.HadSlot {
 		n.work.observe(c.Worked)

@@ -1,6 +1,7 @@
 package trace
 
 import (
+	"encoding/hex"
 	"time"
 
 	"github.com/cabrank/cabrank/internal/grpcwire"
@@ -84,6 +85,9 @@ func (c *Call) Finish(number int, code grpcwire.Code, ended string, now time.Dur
 		p.end, p.code, p.ended = now, code, ended
 	}
 }
+
+// ID returns the id of the call's own span, hexadecimal.
+func (c *Call) ID() string { return hex.EncodeToString(c.self.span[:]) }
 
 // Parent appends the traceparent for the worker of an attempt: with the span of the call, if
 // the attempt is not kept.
