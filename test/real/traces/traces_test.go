@@ -117,7 +117,10 @@ func newSceneOf(t *testing.T, addresses int, tracing, more string) *scene {
 		go server.Serve(ln) //nolint:errcheck // ended by Stop
 		upstreams = append(upstreams, ln.Addr().String())
 	}
-	text := fmt.Sprintf("upstreams: [%s]\nslots: 1\ntracing: {endpoint: '%s'%s}\n%s", strings.Join(upstreams, ", "), s.spans.URL, tracing, more)
+	if !strings.Contains(more, "slots:") {
+		more += "slots: 1\n"
+	}
+	text := fmt.Sprintf("upstreams: [%s]\ntracing: {endpoint: '%s'%s}\n%s", strings.Join(upstreams, ", "), s.spans.URL, tracing, more)
 	s.Cabrank = harness.StartCabrank(t, "--config", harness.WriteFile(t, "cabrank.yml", []byte(text)))
 	s.WaitReady(harness.Patience)
 	conn, err := grpc.NewClient(s.Addr, grpc.WithTransportCredentials(insecure.NewCredentials()))
