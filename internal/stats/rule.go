@@ -43,7 +43,9 @@ const HedgeAuto time.Duration = -1
 func (r MethodRule) Hedged() bool { return r.HedgeAfter != 0 }
 
 // Repeats reports whether a call may be sent again after this code.
-func (r *MethodRule) Repeats(code grpcwire.Code) bool { return r != nil && slices.Contains(r.RetryOn, code) }
+func (r *MethodRule) Repeats(code grpcwire.Code) bool {
+	return r != nil && slices.Contains(r.RetryOn, code)
+}
 
 // inForce returns the rule without the parts that have no effect; nil: it allows nothing.
 func (r MethodRule) inForce() *MethodRule {

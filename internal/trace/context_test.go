@@ -77,7 +77,7 @@ func FuzzParse(f *testing.F) {
 	f.Add([]byte("00-00000000000000000000000000000000-b7ad6b7169203331-01"))
 	f.Fuzz(func(t *testing.T, field []byte) {
 		m := form.FindSubmatch(field)
-		want := m != nil && string(m[1]) != "ff" && strings.Trim(string(m[2]), "0") != "" && strings.Trim(string(m[3]), "0") != "" &&
+		want := len(m) > 0 && string(m[1]) != "ff" && strings.Trim(string(m[2]), "0") != "" && strings.Trim(string(m[3]), "0") != "" &&
 			(string(m[1]) != "00" || m[4] == nil)
 		c, ok := Parse(field)
 		if ok != want {

@@ -32,6 +32,7 @@ type encoder struct {
 	// On the wire it is an ExportTraceServiceRequest, whose package would bring gRPC's gateway.
 	request    *otlp.TracesData
 	scope      *otlp.ScopeSpans
+	spans      []*otlp.Span
 	kept       map[[2]string][]byte // by key and value
 	attributes []byte               // of all spans
 	plain      []byte
@@ -55,10 +56,11 @@ func newEncoder(o *Options) encoder {
 
 // encode returns a request. zero is the time at which the relay's clock was zero.
 func (e *encoder) encode(calls []*Call, zero time.Time) (body []byte, err error) {
-	e.scope.Spans, e.attributes = e.scope.Spans[:0], e.attributes[:0]
+	e.spans, e.attributes = e.spans[:0], e.attributes[:0]
 	for _, c := range calls {
 		e.addCall(c, zero)
 	}
+	e.scope.Spans = e.spans
 	if e.plain, err = (proto.MarshalOptions{}).MarshalAppend(e.plain[:0], e.request); err != nil || e.gzip == nil {
 		return e.plain, err
 	}
@@ -121,7 +123,7 @@ func (e *encoder) add(c *Call, p *part, kind otlp.Span_SpanKind, name string, fa
 		}
 	}
 	s.ProtoReflect().SetUnknown(e.attributes[from:len(e.attributes):len(e.attributes)])
-	e.scope.Spans = append(e.scope.Spans, s)
+	e.spans = append(e.spans, s)
 }
 
 // encoded returns the attribute of a span as it is on the wire. Spans have it among the fields

@@ -72,7 +72,7 @@ func Read(endpoint string, variable func(name string) string) (o Options, err er
 		}
 	}
 	headers, name := get("HEADERS", "")
-	if err = o.readHeaders(name, headers); err != nil {
+	if err := o.readHeaders(name, headers); err != nil {
 		return o, err
 	}
 	o.Resource, err = pairs("OTEL_RESOURCE_ATTRIBUTES", variable("OTEL_RESOURCE_ATTRIBUTES"))

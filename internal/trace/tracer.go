@@ -56,8 +56,8 @@ func New(o Options) *Tracer {
 	}
 	t.pool.New = func() any { return new(Call) }
 	t.SetShare(o.Share)
-	ctx, cancel := context.WithCancel(context.Background())
-	t.cancel = cancel
+	var ctx context.Context
+	ctx, t.cancel = context.WithCancel(context.Background())
 	go t.run(ctx) // ended by Close, which waits for it
 	return t
 }
@@ -132,8 +132,9 @@ func (t *Tracer) End(c *Call, now time.Duration) {
 // later.
 func (t *Tracer) Close(within time.Duration) {
 	if t != nil {
-		close(t.stop)
+		defer t.cancel()
 		defer time.AfterFunc(within, t.cancel).Stop()
+		close(t.stop)
 		<-t.done
 	}
 }

@@ -72,15 +72,13 @@ func status(code int, header ...string) func(*http.Request, int) (*http.Response
 	}
 }
 
-// inBubble runs a test of a tracer and a peer under virtual time, and closes the tracer.
-func inBubble(t *testing.T, p *peer, log io.Writer, test func(t *testing.T, tr *Tracer)) {
+// inBubble returns a tracer for a test under virtual time, whose spans go to a peer.
+func inBubble(t *testing.T, p *peer, log io.Writer) *Tracer {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
-		tr := New(options(t, "http://collector.test", log))
-		tr.sender.http = p
-		defer tr.Close(time.Second)
-		test(t, tr)
-	})
+	tr := New(options(t, "http://collector.test", log))
+	tr.sender.http = p
+	t.Cleanup(func() { tr.Close(time.Second) })
+	return tr
 }
 
 // record records a call of so many parts.
@@ -158,7 +156,8 @@ func wantCounts(t *testing.T, tr *Tracer, exported, full, failed, rejected int) 
 }
 
 func TestWhichCallsAreRecorded(t *testing.T) {
-	inBubble(t, &peer{}, io.Discard, func(t *testing.T, tr *Tracer) {
+	synctest.Test(t, func(t *testing.T) {
+		tr := inBubble(t, &peer{}, io.Discard)
 		begin := func(from Context, found bool) *Call { return tr.Begin(from, found, "10.0.0.7", 0) }
 		if begin(comes(0), true) != nil || begin(comes(2), true) != nil {
 			t.Error("a call of a trace that is not recorded has spans")
@@ -217,7 +216,8 @@ func (t *Tracer) elsewhere(address string) string {
 // Whoever comes sampled gets spans for 100 calls a second and address; in how many addresses
 // there are is no memory.
 func TestLimitOfAnAddress(t *testing.T) {
-	inBubble(t, &peer{}, io.Discard, func(t *testing.T, tr *Tracer) {
+	synctest.Test(t, func(t *testing.T) {
+		tr := inBubble(t, &peer{}, io.Discard)
 		recorded := func(address string, calls int, at time.Duration) (n int) {
 			for range calls {
 				if tr.Begin(comes(1), true, address, at) != nil {
@@ -280,7 +280,8 @@ func TestLimitAcrossShards(t *testing.T) {
 // Spans leave when there are 512, else within a second.
 func TestBatches(t *testing.T) {
 	p := &peer{}
-	inBubble(t, p, io.Discard, func(t *testing.T, tr *Tracer) {
+	synctest.Test(t, func(t *testing.T) {
+		tr := inBubble(t, p, io.Discard)
 		flood(tr, 510)
 		synctest.Wait()
 		p.wants(t)
@@ -308,7 +309,8 @@ func TestCollectorHangs(t *testing.T) {
 		<-r.Context().Done()
 		return nil, r.Context().Err()
 	}}
-	inBubble(t, p, &log, func(t *testing.T, tr *Tracer) {
+	synctest.Test(t, func(t *testing.T) {
+		tr := inBubble(t, p, &log)
 		began := time.Now()
 		flood(tr, 512)
 		synctest.Wait() // the first batch is on its way
@@ -361,7 +363,8 @@ func TestAnswers(t *testing.T) {
 		{status(503, "Retry-After", "soon"), 0, false},
 	} {
 		p := &peer{answer: tc.answer}
-		inBubble(t, p, io.Discard, func(t *testing.T, tr *Tracer) {
+		synctest.Test(t, func(t *testing.T) {
+			tr := inBubble(t, p, io.Discard)
 			flood(tr, 512)
 			elapse(3 * time.Minute)
 			if n := len(p.times()); tc.requests > 0 && n != tc.requests || tc.requests == 0 && (n < 5 || n > 20) {
@@ -386,7 +389,8 @@ func TestAnswers(t *testing.T) {
 func TestRetryAfter(t *testing.T) {
 	for header, least := range map[string]time.Duration{"7": 7 * time.Second, "59": 59 * time.Second, "86400": time.Minute} {
 		p := &peer{answer: then(status(429, "Retry-After", header), 1)}
-		inBubble(t, p, io.Discard, func(t *testing.T, tr *Tracer) {
+		synctest.Test(t, func(t *testing.T) {
+			tr := inBubble(t, p, io.Discard)
 			flood(tr, 512)
 			elapse(2 * time.Minute)
 			if at := p.times(); len(at) != 2 || at[1]-at[0] < least || at[1]-at[0] > least+firstPause {
@@ -403,7 +407,8 @@ func TestPartialSuccess(t *testing.T) {
 		collector.Reject([]int64{12, 100_000, -5, 0}[n-1], "too old")(w, r)
 		return w.Result(), nil
 	}}
-	inBubble(t, p, io.Discard, func(t *testing.T, tr *Tracer) {
+	synctest.Test(t, func(t *testing.T) {
+		tr := inBubble(t, p, io.Discard)
 		for i, sums := range [][2]int{{500, 12}, {500, 524}, {1012, 524}, {1524, 524}} {
 			flood(tr, 512)
 			synctest.Wait()

@@ -33,7 +33,7 @@ func TestCostOfTraces(t *testing.T) {
 		for i, s := range scenes {
 			before := cpuOf(t, s.PID)
 			s.pace(t, rate, seconds*rate)
-			costs[i] = append(costs[i], (cpuOf(t, s.PID) - before).Seconds()/(seconds*rate)*1e6)
+			costs[i] = append(costs[i], (cpuOf(t, s.PID)-before).Seconds()/(seconds*rate)*1e6)
 		}
 	}
 	median := func(all []float64) float64 { return slices.Sorted(slices.Values(all))[len(all)/2] }
