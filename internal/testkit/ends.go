@@ -65,9 +65,7 @@ func ListenWorker(t testing.TB) (addr string, accept func() *Peer) {
 func Listen(t testing.TB) net.Listener {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatalf("listen: %v", err)
-	}
+	Must(t, err)
 	t.Cleanup(func() { l.Close() })
 	return l
 }

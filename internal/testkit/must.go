@@ -1,6 +1,7 @@
 package testkit
 
 import (
+	"os"
 	"strings"
 	"testing"
 )
@@ -11,6 +12,14 @@ func Must(t testing.TB, err error) {
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+// ReadFile is what a file has.
+func ReadFile(t testing.TB, path string) []byte {
+	t.Helper()
+	content, err := os.ReadFile(path)
+	Must(t, err)
+	return content
 }
 
 // Refused fails a test whose error is not one line that says something.

@@ -12,19 +12,23 @@ import (
 func FreePorts(t testing.TB, n int, addresses ...string) int {
 	t.Helper()
 	start, err := ports.Free(n, addresses...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	Must(t, err)
 	return start
 }
 
 // FreeAddress returns an address of the loopback interface that was free just now.
 func FreeAddress(t testing.TB) string {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer listener.Close()
+	listener := Listen(t)
+	listener.Close()
 	return listener.Addr().String()
+}
+
+// Dial connects to an address, until the test ends at the latest.
+func Dial(t testing.TB, address string) net.Conn {
+	t.Helper()
+	conn, err := net.Dial("tcp", address)
+	Must(t, err)
+	t.Cleanup(func() { conn.Close() })
+	return conn
 }

@@ -23,3 +23,15 @@ func Eventually(t testing.TB, within time.Duration, what string, done func() boo
 		}
 	}
 }
+
+// Take takes the next value of a channel; the text says what there is not when none comes in
+// time, with which the test ends.
+func Take[T any](t testing.TB, from <-chan T, within time.Duration, format string, args ...any) (next T) {
+	t.Helper()
+	select {
+	case next = <-from:
+	case <-time.After(within):
+		t.Fatalf(format, args...)
+	}
+	return next
+}

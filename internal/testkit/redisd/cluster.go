@@ -172,9 +172,7 @@ func (c *Cluster) Move(t testing.TB, from, to *Server) {
 			if err == nil && len(keys) > 0 {
 				_, err = step.at.Do("MIGRATE", redis.Args{host, port, "", 0, 5000, "KEYS"}.AddFlat(keys)...)
 			}
-			if err != nil {
-				t.Fatalf("CLUSTER %v: %v", step.args, err)
-			}
+			testkit.Need(t, err == nil, "CLUSTER %v: %v", step.args, err)
 		}
 	}
 }
@@ -195,9 +193,8 @@ func slotsOf(t testing.TB, conn redis.Conn, id string) (slots []int64) {
 	for _, part := range parts {
 		var first, last int64
 		var node []any
-		if _, err := redis.Scan(part.([]any), &first, &last, &node); err != nil {
-			t.Fatal(err)
-		}
+		_, err = redis.Scan(part.([]any), &first, &last, &node)
+		testkit.Must(t, err)
 		if owner, err := redis.String(node[2], nil); err != nil || owner != id {
 			continue
 		}

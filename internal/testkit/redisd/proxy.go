@@ -5,6 +5,8 @@ import (
 	"net"
 	"sync"
 	"testing"
+
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // Proxy is a name for a Redis: new connections go to whoever has it then, and those that
@@ -25,10 +27,7 @@ type Proxy struct {
 // StartProxy starts one for a test. The target is HOST:PORT.
 func StartProxy(t testing.TB, target string) *Proxy {
 	t.Helper()
-	on, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	on := testkit.Listen(t)
 	p := &Proxy{Address: on.Addr().String(), target: target}
 	p.serving.Go(func() {
 		for {

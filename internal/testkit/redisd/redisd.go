@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"github.com/gomodule/redigo/redis"
+
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // startWithin bounds how long Redis may take until it answers.
@@ -42,14 +44,10 @@ type Server struct {
 func Start(t testing.TB) *Server {
 	t.Helper()
 	folder, err := os.MkdirTemp("", "redisd") //nolint:usetesting // it is short: the path of a socket has 100 bytes
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	s := &Server{Socket: filepath.Join(folder, "s"), settings: []string{"--port", "0"}, folder: folder}
 	t.Cleanup(s.Stop)
-	if err := s.Restart(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, s.Restart())
 	return s
 }
 
