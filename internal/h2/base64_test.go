@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // R12: what a field with the suffix may hold. The last ones of each row are
@@ -16,9 +18,7 @@ func TestBase64(t *testing.T) {
 		"Y": false, "YR": false, "YWJ": false, "-_8=": false, "Y Q=": false, "YQ==,YQ==": false, "YQ,YQ": false, "\xff": false, "\x01": false,
 		"====": false, "YQ==YQ==": false, "=YQ": false, "YWJjY": false,
 	} {
-		if isBase64([]byte(value)) != good {
-			t.Errorf("%q: %t", value, !good)
-		}
+		testkit.Want(t, isBase64([]byte(value)) == good, "%q: %t", value, !good)
 	}
 }
 
@@ -26,16 +26,14 @@ func FuzzBase64(f *testing.F) {
 	f.Add([]byte("YWJj"), "YQ")
 	f.Fuzz(func(t *testing.T, plain []byte, text string) {
 		for _, coding := range []*base64.Encoding{base64.StdEncoding, base64.RawStdEncoding} {
-			if value := coding.EncodeToString(plain); !isBase64([]byte(value)) {
-				t.Errorf("%q is refused", value)
-			}
+			value := coding.EncodeToString(plain)
+			testkit.Want(t, isBase64([]byte(value)), "%q is refused", value)
 		}
 		trimmed := strings.TrimSuffix(strings.TrimSuffix(text, "="), "=")
 		_, err := base64.RawStdEncoding.Strict().DecodeString(trimmed)
 		// That decoder takes line breaks, which no field has.
-		if want := err == nil && !strings.ContainsAny(text, "\r\n"); isBase64([]byte(text)) != want {
-			t.Errorf("%q: %t, want %t", text, !want, want)
-		}
+		want := err == nil && !strings.ContainsAny(text, "\r\n")
+		testkit.Want(t, isBase64([]byte(text)) == want, "%q: %t, want %t", text, !want, want)
 	})
 }
 
@@ -60,9 +58,8 @@ func TestBase64Fields(t *testing.T) {
 			if good := err == nil; good != tt.good || !good && !errors.Is(err, MalformedBase64) {
 				t.Errorf("%s: %s, block %d: %v", tt.name, tt.value, i+1, err)
 			}
-			if err := other.Transcode(b, in, RequestBlock); err != nil {
-				t.Errorf("%s: %s, block %d, no suffix: %v", tt.name, tt.value, i+1, err)
-			}
+			err = other.Transcode(b, in, RequestBlock)
+			testkit.Want(t, err == nil, "%s: %s, block %d, no suffix: %v", tt.name, tt.value, i+1, err)
 		}
 		d.Init(d.watch, 4096, 16<<10)
 		other.Init(other.watch, 4096, 16<<10)
@@ -74,13 +71,10 @@ func TestBase64OfANameInTheTable(t *testing.T) {
 	d, b := newDecoder(NewWatchList().Base64("-bin"), 4096, 16<<10), new(Block)
 	head := statelessRequest
 	first := append(append([]byte(nil), head...), "\x40\x05x-bin\x04YQ=="...)
-	if err := d.Transcode(b, first, RequestBlock); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, d.Transcode(b, first, RequestBlock))
 	second := append(append([]byte(nil), head...), "\x0f\x2f\x01Y"...) // index 62
-	if err := d.Transcode(b, second, RequestBlock); !errors.Is(err, MalformedBase64) {
-		t.Errorf("got %v", err)
-	}
+	err := d.Transcode(b, second, RequestBlock)
+	testkit.Want(t, errors.Is(err, MalformedBase64), "got %v", err)
 }
 
 // gRPC over HTTP/2, Custom-Metadata: binary values that were joined are put out as a
@@ -93,30 +87,24 @@ func TestBase64Lists(t *testing.T) {
 	secret := slices.Clone(joined)
 	secret[len(grpcRequest(""))].Sensitive = true
 	for i, in := range encoderBlocks(joined, joined, secret, joined, joined) {
-		if err := d.Transcode(b, in, RequestBlock); err != nil {
-			t.Fatalf("block %d: %v", i+1, err)
-		}
+		err := d.Transcode(b, in, RequestBlock)
+		testkit.Need(t, err == nil, "block %d: %v", i+1, err)
 		got := readStateless(t, b.Enc)
 		for at := range got {
 			first := len(grpcRequest(""))
-			if want := i == 2 && first <= at && at < first+4; got[at].Sensitive != want {
-				t.Errorf("block %d: %q never indexed: %t", i+1, got[at].Name, !want)
-			}
+			want := i == 2 && first <= at && at < first+4
+			testkit.Want(t, got[at].Sensitive == want, "block %d: %q never indexed: %t", i+1, got[at].Name, !want)
 			got[at].Sensitive = false
 		}
-		if !slices.Equal(got, split) {
-			t.Errorf("block %d became %q; want %q", i+1, list(got), list(split))
-		}
+		testkit.Want(t, slices.Equal(got, split), "block %d became %q; want %q", i+1, list(got), list(split))
 		size := 0
 		for _, f := range split {
 			size += int(f.Size())
 		}
-		if b.ListSize != size || b.Fields != len(split) {
-			t.Errorf("block %d: %d fields of %d octets; want %d of %d", i+1, b.Fields, b.ListSize, len(split), size)
-		}
-		if w, _ := b.Watched(watchTimeout); string(w.Value) != "5S" {
-			t.Errorf("block %d: grpc-timeout is %q", i+1, w.Value)
-		}
+		testkit.Want(t, b.ListSize == size && b.Fields == len(split),
+			"block %d: %d fields of %d octets; want %d of %d", i+1, b.Fields, b.ListSize, len(split), size)
+		w, _ := b.Watched(watchTimeout)
+		testkit.Want(t, string(w.Value) == "5S", "block %d: grpc-timeout is %q", i+1, w.Value)
 	}
 }
 
@@ -125,9 +113,7 @@ func TestBase64ListIsNoBomb(t *testing.T) {
 	d, b := newDecoder(NewWatchList().Base64("-bin"), 4096, 16<<10), new(Block)
 	bomb := append(grpcRequest(""), pairs(strings.Repeat("x", 1000)+"-bin", strings.Repeat(",", 2000))...)
 	for i, in := range encoderBlocks(bomb, bomb) {
-		if err := d.Transcode(b, in, RequestBlock); !errors.Is(err, ErrListTooLarge) {
-			t.Errorf("block %d: %v", i+1, err)
-		}
+		testkit.Is(t, d.Transcode(b, in, RequestBlock), ErrListTooLarge, "block %d", i+1)
 		if len(b.Enc) > 16<<10 || cap(b.Enc) > 64<<10 {
 			t.Errorf("block %d: %d octets are put out, of room for %d", i+1, len(b.Enc), cap(b.Enc))
 		}

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"golang.org/x/net/http2/hpack"
+
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // pairs reads name and value in turn.
@@ -177,9 +179,7 @@ func TestTranscodeMessageRules(t *testing.T) {
 				if got, _ := errors.AsType[MalformedError](err); got != tt.want || got == 0 && err != nil {
 					t.Errorf("block %d: %v; want %v", i+1, err, tt.want)
 				}
-				if got := list(readStateless(t, b.Enc)); !slices.Equal(got, list(tt.fields)) {
-					t.Errorf("block %d is %q; want %q", i+1, got, list(tt.fields))
-				}
+				testkit.EqualList(t, list(readStateless(t, b.Enc)), list(tt.fields), "block %d", i+1)
 			}
 		})
 	}
@@ -190,27 +190,19 @@ func TestReasonTokensAreDistinct(t *testing.T) {
 	seen := make(map[string]bool)
 	for _, tokens := range [][]string{compressionTokens[1:], malformedTokens[1:]} {
 		for i, token := range tokens {
-			if token == "" || seen[token] {
-				t.Errorf("token %d of its list is %q, empty or used twice", i+1, token)
-			}
+			testkit.Want(t, token != "" && !seen[token], "token %d of its list is %q, empty or used twice", i+1, token)
 			seen[token] = true
 		}
 	}
-	if got := MalformedTE.Error(); got != "h2: malformed header block: te" {
-		t.Errorf("MalformedTE reads %q", got)
-	}
-	if got := CompressionBadIndex.Error(); got != "h2: header block: hpack_bad_index" {
-		t.Errorf("CompressionBadIndex reads %q", got)
-	}
+	testkit.Equal(t, MalformedTE.Error(), "h2: malformed header block: te", "MalformedTE reads")
+	testkit.Equal(t, CompressionBadIndex.Error(), "h2: header block: hpack_bad_index", "CompressionBadIndex reads")
 }
 
 func TestWatched(t *testing.T) {
 	fields := append(grpcRequest("5S"), pairs("x-forwarded-for", "a", "other", "b", "x-forwarded-for", "c")...)
 	d, b := newDecoder(testWatch(), 4096, 16<<10), new(Block)
 	for i, block := range encoderBlocks(fields, fields) {
-		if err := d.Transcode(b, block, RequestBlock); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, d.Transcode(b, block, RequestBlock))
 		for id, want := range map[int]string{
 			watchMethod: "POST 1", watchScheme: "http 1", watchPath: "/helloworld.Greeter/SayHello 1",
 			watchTimeout: "5S 1", watchForwarded: "c 2", watchStatus: " 0",
@@ -235,9 +227,7 @@ func TestNewWatchListRefuses(t *testing.T) {
 	for _, names := range [][]string{{"a", "b", "a"}, make([]string, maxWatched+1)} {
 		func() {
 			defer func() {
-				if recover() == nil {
-					t.Errorf("%q was taken", names)
-				}
+				testkit.Want(t, recover() != nil, "%q was taken", names)
 			}()
 			NewWatchList(names...)
 		}()

@@ -3,6 +3,8 @@ package h2
 import (
 	"strings"
 	"testing"
+
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // DATA is passed on as it arrives, also in the middle of a frame, and never
@@ -66,14 +68,11 @@ func TestAdvance(t *testing.T) {
 	s := r.streams[1]
 	r.feed(wire().data(1, false, strings.Repeat("x", 1000)))
 	r.conn.Credit(s, 200)
-	if s.Debt() != 200 || s.Window() != 1000 {
-		t.Errorf("%d bytes are owed of a window of %d", s.Debt(), s.Window())
-	}
+	testkit.Want(t, s.Debt() == 200 && s.Window() == 1000, "%d bytes are owed of a window of %d", s.Debt(), s.Window())
 	r.conn.Advance(s, 300)
 	r.wantFrames("WINDOW 1 +300")
-	if s.Debt() != 0 || s.Window() != 1000 || s.recvWindow != 300 {
-		t.Errorf("%d bytes are owed, %d may come, of a window of %d", s.Debt(), s.recvWindow, s.Window())
-	}
+	testkit.Want(t, s.Debt() == 0 && s.Window() == 1000 && s.recvWindow == 300,
+		"%d bytes are owed, %d may come, of a window of %d", s.Debt(), s.recvWindow, s.Window())
 	r.conn.Advance(s, 0)
 	r.feed(wire().data(1, true, "x"))
 	r.conn.Advance(s, 100)
@@ -113,9 +112,7 @@ func TestWindowGrows(t *testing.T) {
 	r.wantFrames("WINDOW 1 +2000")
 	spend(1500)
 	r.wantFrames("WINDOW 1 +1500")
-	if s.recvWindow != 3000 {
-		t.Errorf("window %d", s.recvWindow)
-	}
+	testkit.Want(t, s.recvWindow == 3000, "window %d", s.recvWindow)
 
 	r.feed(wire().request(3, false))
 	s, r.budget.Total = r.streams[3], 0

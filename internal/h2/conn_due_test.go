@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 const frameTime = 10 * time.Second
@@ -37,24 +39,16 @@ func TestOverdue(t *testing.T) {
 			r.frames()
 			due := r.conn.Due()
 			if test.want == "" {
-				if due != 0 || r.conn.Overdue(time.Hour) != nil {
-					t.Errorf("due at %v", due)
-				}
+				testkit.Want(t, due == 0 && r.conn.Overdue(time.Hour) == nil, "due at %v", due)
 				return
 			}
-			if due != r.now+frameTime {
-				t.Errorf("due at %v, want %v", due, r.now+frameTime)
-			}
-			if err := r.conn.Overdue(due - 1); err != nil {
-				t.Errorf("too early: %v", err)
-			}
-			if err := r.conn.Overdue(due); err == nil || err.Error() != "ENHANCE_YOUR_CALM: "+test.want {
-				t.Errorf("got %v, want %s", err, test.want)
-			}
+			testkit.Want(t, due == r.now+frameTime, "due at %v, want %v", due, r.now+frameTime)
+			err := r.conn.Overdue(due - 1)
+			testkit.Want(t, err == nil, "too early: %v", err)
+			err = r.conn.Overdue(due)
+			testkit.Want(t, err != nil && err.Error() == "ENHANCE_YOUR_CALM: "+test.want, "got %v, want %s", err, test.want)
 			r.wantFrames("GOAWAY 0 ENHANCE_YOUR_CALM " + test.want)
-			if r.conn.Due() != 0 || r.conn.Overdue(time.Hour) != nil {
-				t.Error("it is due once more")
-			}
+			testkit.Want(t, r.conn.Due() == 0 && r.conn.Overdue(time.Hour) == nil, "it is due once more")
 		})
 	}
 }
@@ -67,22 +61,17 @@ func TestDueOfEach(t *testing.T) {
 	for at := 0; at < len(block); at += 13 {
 		r.now = time.Duration(at/13) * time.Second
 		r.feed(wire().raw(block[at:min(at+13, len(block))]))
-		if due := r.conn.Due(); due != frameTime && at+13 < len(block) {
-			t.Errorf("at %v due at %v", r.now, due)
-		}
+		due := r.conn.Due()
+		testkit.Want(t, due == frameTime || at+13 >= len(block), "at %v due at %v", r.now, due)
 	}
 	ping := wire().ping(false, "12345678").b.Bytes()
 	for range 20 { // there is always one that is not complete
 		r.now += time.Second
 		r.feed(wire().raw(ping[:3]))
-		if due := r.conn.Due(); due != r.now+frameTime {
-			t.Errorf("at %v due at %v", r.now, due)
-		}
+		testkit.Equal(t, r.conn.Due(), r.now+frameTime, "at %v due at", r.now)
 		r.feed(wire().raw(ping[3:]))
 	}
-	if r.conn.Due() != 0 {
-		t.Error("due without a reason")
-	}
+	testkit.Want(t, r.conn.Due() == 0, "due without a reason")
 }
 
 // RFC 9113 4.2: longer frames are announced and taken, but not of kinds that
@@ -92,17 +81,13 @@ func TestMaxFrame(t *testing.T) {
 	long := func(c *Config) { c.MaxFrame, c.ConnWindow, c.Window = most, 1<<20, 1<<20 }
 	r := newRig(t, true, long)
 	r.feed(wire().preface().settings().settingsAck())
-	if greeting := strings.Join(r.frames(), "; "); !strings.Contains(greeting, "MAX_FRAME_SIZE=65536") {
-		t.Errorf("greeting: %s", greeting)
-	}
+	testkit.Says(t, strings.Join(r.frames(), "; "), "MAX_FRAME_SIZE=65536")
 	r.feed(wire().request(1, false))
 	r.log = nil
 	r.feed(wire().frame(frameData, 0, 1, strings.Repeat("x", most)))
 	r.feed(wire().frame(0xbe, 0, 0, strings.Repeat("x", most)))
 	r.feed(wire().request(3, true, "x-long", strings.Repeat("\x7f", 15<<10)))
-	if len(r.log) != 2 {
-		t.Errorf("told %d times", len(r.log))
-	}
+	testkit.Want(t, len(r.log) == 2, "told %d times", len(r.log))
 	for kind := range frameType(12) {
 		size := most + 1
 		if kind >= framePriority && kind <= frameWindowUpdate && kind != framePushPromise {
@@ -110,16 +95,13 @@ func TestMaxFrame(t *testing.T) {
 		}
 		r := newServer(t, long)
 		err := r.conn.Feed(wire().frame(kind, 0, 1, strings.Repeat("x", size)).b.Bytes(), 0)
-		if err == nil || err.Error() != "FRAME_SIZE_ERROR: frame_too_large" {
-			t.Errorf("frame of type %d, %d bytes: %v", kind, size, err)
-		}
+		testkit.Want(t, err != nil && err.Error() == "FRAME_SIZE_ERROR: frame_too_large", "frame of type %d, %d bytes: %v", kind, size, err)
 	}
 }
 
 // AppendFarewell is an empty SETTINGS and a GOAWAY.
 func TestFarewell(t *testing.T) {
 	want := "\x00\x00\x00\x04\x00\x00\x00\x00\x00" + "\x00\x00\x0b\x07\x00\x00\x00\x00\x00" + "\x00\x00\x00\x00" + "\x00\x00\x00\x0b" + "bye"
-	if got := AppendFarewell(nil, EnhanceYourCalm, "bye"); !bytes.Equal(got, []byte(want)) {
-		t.Errorf("got %q", got)
-	}
+	got := AppendFarewell(nil, EnhanceYourCalm, "bye")
+	testkit.Want(t, bytes.Equal(got, []byte(want)), "got %q", got)
 }

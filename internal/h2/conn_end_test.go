@@ -2,9 +2,12 @@ package h2
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"golang.org/x/net/http2"
+
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // RFC 9113 6.4: RST_STREAM of the peer ends the stream at once.
@@ -31,9 +34,7 @@ func TestMaxConcurrentStreams(t *testing.T) {
 	r.conn.Reset(r.streams[1], Cancel)
 	r.feed(wire().request(11, true).data(5, true, "late"))
 	r.wantFrames("RST 1 CANCEL")
-	if r.conn.LastPeerStream() != 11 || r.conn.Streams() != 2 {
-		t.Errorf("last %d, open %d", r.conn.LastPeerStream(), r.conn.Streams())
-	}
+	testkit.Want(t, r.conn.LastPeerStream() == 11 && r.conn.Streams() == 2, "last %d, open %d", r.conn.LastPeerStream(), r.conn.Streams())
 }
 
 // A handler that wants no stream has it refused; the header decoder goes on.
@@ -58,34 +59,22 @@ func TestPeersStreamLimit(t *testing.T) {
 	r.feed(limit(2))
 	r.open(true)
 	r.open(true)
-	if r.conn.CanOpen() || r.conn.Retired() {
-		t.Error("full, but not retired")
-	}
+	testkit.Want(t, !r.conn.CanOpen() && !r.conn.Retired(), "full, but not retired")
 	r.feed(limit(3))
-	if !r.conn.CanOpen() {
-		t.Error("the raised limit does not hold")
-	}
+	testkit.Want(t, r.conn.CanOpen(), "the raised limit does not hold")
 	r.feed(limit(1).answer(1, true))
-	if r.conn.CanOpen() {
-		t.Error("the lowered limit does not hold")
-	}
+	testkit.Want(t, !r.conn.CanOpen(), "the lowered limit does not hold")
 	r.feed(wire().answer(3, true))
-	if !r.conn.CanOpen() {
-		t.Error("no room though nothing is open")
-	}
+	testkit.Want(t, r.conn.CanOpen(), "no room though nothing is open")
 }
 
 // R15: half of the stream ids are left unused.
 func TestStreamIDsRunOut(t *testing.T) {
 	r := newClient(t)
 	r.conn.nextID = maxStreamID/2 - 2
-	if !r.conn.CanOpen() || r.conn.Retired() {
-		t.Error("an id is left")
-	}
+	testkit.Want(t, r.conn.CanOpen() && !r.conn.Retired(), "an id is left")
 	r.conn.nextID += 2
-	if r.conn.CanOpen() || !r.conn.Retired() {
-		t.Error("no id is left")
-	}
+	testkit.Want(t, !r.conn.CanOpen() && r.conn.Retired(), "no id is left")
 }
 
 // RFC 9113 6.8: GOAWAY of a worker; the lower of two counts (R4), and streams
@@ -97,17 +86,13 @@ func TestPeerGoesAway(t *testing.T) {
 	}
 	r.frames()
 	r.feed(wire().goAway(maxStreamID, NoError))
-	if r.conn.CanOpen() || !r.conn.Retired() {
-		t.Error("streams may still be opened")
-	}
+	testkit.Want(t, !r.conn.CanOpen() && r.conn.Retired(), "streams may still be opened")
 	r.feed(wire().goAway(3, NoError).goAway(5, EnhanceYourCalm).answer(3, true))
 	r.wantLog("goaway 2147483647 NO_ERROR", "goaway 3 NO_ERROR", "goaway 3 ENHANCE_YOUR_CALM", "headers 3 :status=200 END")
 	var open []uint32
 	r.conn.Each(func(s *Stream) { open = append(open, s.ID()) })
 	slices.Sort(open)
-	if !slices.Equal(open, []uint32{1, 5}) {
-		t.Errorf("open: %v", open)
-	}
+	testkit.Want(t, slices.Equal(open, []uint32{1, 5}), "open: %v", open)
 }
 
 // RFC 9113 6.8, R17: our two-step GOAWAY refuses what comes behind the second.
@@ -142,9 +127,7 @@ func TestCloseTellsWhatWasSent(t *testing.T) {
 	r.conn.Close()
 	r.feed(wire().answer(1, true))
 	r.wantLog()
-	if r.conn.CanOpen() || !r.conn.closed {
-		t.Error("the connection is not closed")
-	}
+	testkit.Want(t, !r.conn.CanOpen() && r.conn.closed, "the connection is not closed")
 }
 
 // The same with a buffer that a driver holds: it may have been written.
@@ -179,9 +162,7 @@ func TestCloseWhileHandlersReset(t *testing.T) {
 	}
 	r.conn.Close()
 	for _, s := range all {
-		if told[s] != 1 || s.Open() {
-			t.Fatalf("stream %d was told %d times", s.ID(), told[s])
-		}
+		testkit.Need(t, told[s] == 1 && !s.Open(), "stream %d was told %d times", s.ID(), told[s])
 	}
 }
 
@@ -208,9 +189,71 @@ func TestClearOfAnOpenStream(t *testing.T) {
 	r := newClient(t)
 	s := r.open(true)
 	defer func() {
-		if recover() == nil {
-			t.Error("an open stream was cleared")
-		}
+		testkit.Want(t, recover() != nil, "an open stream was cleared")
 	}()
 	s.Clear()
+}
+
+// connErrors are bytes that end a connection, each with its section of RFC 9113 (RFC 7541 for
+// header blocks). Those that a ruling of the neighboring files has are not repeated.
+var connErrors = []ruling{
+	{"4.2 when its header is read", serverIdle, wire().raw([]byte{0, 0x40, 1, byte(frameData), 0, 0, 0, 0, 1}), "FRAME_SIZE_ERROR: frame_too_large"},
+	{"4.3 PING", serverIdle, wire().frame(frameHeaders, 0, 1, "\x82").ping(false, "12345678"), "PROTOCOL_ERROR: header_block_interrupted"},
+	{"4.3 another stream", serverIdle, wire().frame(frameHeaders, 0, 1, "\x82").frame(frameContinuation, flagEndHeaders, 3, "\x84"), "PROTOCOL_ERROR: header_block_interrupted"},
+	{"5.1 DATA", serverIdle, wire().data(1, false, "x"), "PROTOCOL_ERROR: data_idle_stream"},
+	{"5.1 DATA of a worker", clientIdle, wire().data(1, false, "x"), "PROTOCOL_ERROR: data_idle_stream"},
+	{"5.1 RST_STREAM", serverIdle, wire().rst(1, Cancel), "PROTOCOL_ERROR: rst_idle_stream"},
+	{"5.1 RST_STREAM of an even stream", serverIdle, wire().rst(2, Cancel), "PROTOCOL_ERROR: rst_idle_stream"},
+	{"5.1 RST_STREAM of a worker", clientIdle, wire().rst(1, Cancel), "PROTOCOL_ERROR: rst_idle_stream"},
+	{"5.1 WINDOW_UPDATE", serverIdle, wire().window(1, 5), "PROTOCOL_ERROR: window_update_idle_stream"},
+	{"5.1 an answer", clientIdle, wire().answer(1, true), "PROTOCOL_ERROR: headers_idle_stream"},
+	{"5.1 HEADERS behind a reset", serverPeerReset, wire().headers(1, true, "a", "b"), "STREAM_CLOSED: headers_closed_stream"},
+	{"5.1.1 an even stream", serverIdle, wire().request(2, true), "PROTOCOL_ERROR: headers_even_stream"},
+	{"5.1.1 a lower stream", serverIdle, wire().request(5, true).request(3, true), "STREAM_CLOSED: headers_closed_stream"},
+	{"6.1 stream 0", serverIdle, wire().data(0, false, "x"), "PROTOCOL_ERROR: data_stream_0"},
+	{"6.2 stream 0", serverIdle, wire().request(0, true), "PROTOCOL_ERROR: headers_stream_0"},
+	{"6.2 padding of a request", serverIdle, wire().frame(frameHeaders, flagPadded|flagEndHeaders, 1, "\x02\x82"), "PROTOCOL_ERROR: headers_padding"},
+	{"6.3 stream 0", serverIdle, wire().frame(framePriority, 0, 0, "12345"), "PROTOCOL_ERROR: priority_stream_0"},
+	{"6.5.2 a worker that pushes", clientIdle, wire().settings(setting(http2.SettingEnablePush, 1)), "PROTOCOL_ERROR: setting_enable_push"},
+	{"6.9 3 octets", serverIdle, wire().frame(frameWindowUpdate, 0, 0, "123"), "FRAME_SIZE_ERROR: window_update_size"},
+	{"6.9.2 a window that overflows", serverOpen, wire().window(1, 1<<31-1-65535).settings(windowSize(65536)), "FLOW_CONTROL_ERROR: setting_window_overflow"},
+	{"10.5 empty CONTINUATION", serverIdle, wire().frame(frameHeaders, 0, 1, "\x82").frame(frameContinuation, 0, 1, ""), "ENHANCE_YOUR_CALM: continuation_flood"},
+	{"RFC 7541 6.1 index 0", serverIdle, wire().frame(frameHeaders, flagEndHeaders, 1, "\x80"), "COMPRESSION_ERROR: hpack_bad_index"},
+	{"RFC 7541 6.1 an index without its end", clientIdle, wire().frame(frameHeaders, flagEndHeaders, 1, "\xff"), "COMPRESSION_ERROR: hpack_truncated"},
+}
+
+// Every violation has its code and a token of its own.
+func TestConnErrors(t *testing.T) { rule(t, connErrors) }
+
+// wantFailed says that GOAWAY has the code and the token, and that nothing is read, written or
+// opened afterwards.
+func (r *rig) wantFailed(why string) {
+	r.t.Helper()
+	out := r.frames()
+	if last := out[len(out)-1]; !strings.HasPrefix(last, "GOAWAY ") || !strings.HasSuffix(last, strings.Replace(why, ":", "", 1)) {
+		r.t.Errorf("last frame: %s", last)
+	}
+	r.log = nil
+	r.feed(wire().request(101, true).ping(false, "87654321"))
+	r.conn.GoAway(1, NoError, "")
+	r.conn.Ping([8]byte{})
+	r.wantFrames()
+	r.wantLog()
+	testkit.Want(r.t, !r.conn.CanOpen() && r.conn.Retired(), "streams may still be opened")
+}
+
+// GOAWAY names the last stream that was looked at (RFC 9113 6.8).
+func TestConnErrorNamesTheLastStream(t *testing.T) {
+	r := newServer(t)
+	r.feed(wire().request(7, false))
+	r.fail(wire().data(9, false, "x"), "PROTOCOL_ERROR: data_idle_stream")
+	r.wantFrames("GOAWAY 7 PROTOCOL_ERROR data_idle_stream")
+	r.conn.Close()
+	r.wantLog("headers 7 :path=/s/m", "lost 7 sent=true")
+}
+
+// RFC 9113 7: codes that nobody has defined have a name too.
+func TestErrCodeNames(t *testing.T) {
+	testkit.Equal(t, ErrCode(0xff).String(), "UNKNOWN_0xff", "0xff")
+	testkit.Want(t, NoError.String() == "NO_ERROR" && HTTP11Required.String() == "HTTP_1_1_REQUIRED", "names out of order")
 }

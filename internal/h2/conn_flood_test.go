@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // A peer that makes us answer and does not read is bounded (RFC 9113 10.5),
@@ -27,12 +29,8 @@ func TestControlFlood(t *testing.T) {
 				r.now += time.Second / 10
 				err = r.conn.Feed(one(n).b.Bytes(), r.now)
 			}
-			if err == nil || err.Error() != "ENHANCE_YOUR_CALM: control_flood" {
-				t.Errorf("after %d frames: %v", n, err)
-			}
-			if most := 20 * 2 * maxControl; len(r.conn.Output()) > most {
-				t.Errorf("%d bytes wait", len(r.conn.Output()))
-			}
+			testkit.Want(t, err != nil && err.Error() == "ENHANCE_YOUR_CALM: control_flood", "after %d frames: %v", n, err)
+			testkit.Want(t, len(r.conn.Output()) <= (20*2*maxControl), "%d bytes wait", len(r.conn.Output()))
 		})
 	}
 }
@@ -51,9 +49,7 @@ func TestControlOfAPeerThatReads(t *testing.T) {
 		r.now += 10 * time.Second
 		r.feed(in)
 		r.conn.Sent(1700)
-		if r.conn.Idle() {
-			t.Fatal("the output is empty")
-		}
+		testkit.Need(t, !r.conn.Idle(), "the output is empty")
 	}
 }
 
@@ -68,12 +64,9 @@ func TestContinuationFlood(t *testing.T) {
 	for ; err == nil && n < 1000; n++ {
 		err = r.conn.Feed(part.b.Bytes(), r.now)
 	}
-	if err == nil || err.Error() != "ENHANCE_YOUR_CALM: continuation_flood" {
-		t.Fatal(err)
-	}
-	if most := blockFactor*int(r.cfg.MaxHeaderList)/1000 + 1; n > most {
-		t.Errorf("%d frames were taken, %d are allowed", n, most)
-	}
+	testkit.Need(t, err != nil && err.Error() == "ENHANCE_YOUR_CALM: continuation_flood", "%v", err)
+	most := blockFactor*int(r.cfg.MaxHeaderList)/1000 + 1
+	testkit.Want(t, n <= most, "%d frames were taken, %d are allowed", n, most)
 }
 
 // RFC 9113 6.10, CVE-2024-27316: and by the number of its frames.
@@ -100,10 +93,7 @@ func TestAnswerFlood(t *testing.T) {
 	for ; err == nil && id < 10000; id += 2 {
 		err = r.conn.Feed(wire().request(id, true).b.Bytes(), r.now)
 	}
-	if err == nil || err.Error() != "ENHANCE_YOUR_CALM: output_flood" {
-		t.Fatalf("%d bytes wait: %v", len(r.conn.Output()), err)
-	}
-	if most := r.cfg.OutputHigh + maxBlocks*10*int(r.cfg.MaxHeaderList) + 2000; len(r.conn.Output()) > most {
-		t.Errorf("%d bytes wait, %d are allowed", len(r.conn.Output()), most)
-	}
+	testkit.Need(t, err != nil && err.Error() == "ENHANCE_YOUR_CALM: output_flood", "%d bytes wait: %v", len(r.conn.Output()), err)
+	most := r.cfg.OutputHigh + maxBlocks*10*int(r.cfg.MaxHeaderList) + 2000
+	testkit.Want(t, len(r.conn.Output()) <= most, "%d bytes wait, %d are allowed", len(r.conn.Output()), most)
 }

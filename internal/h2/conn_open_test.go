@@ -1,11 +1,12 @@
 package h2
 
 import (
-	"errors"
 	"strings"
 	"testing"
 
 	"golang.org/x/net/http2"
+
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // RFC 9113 3.4: a server says nothing before the client's preface, so that
@@ -17,26 +18,19 @@ func TestServerIsSilentBeforeThePreface(t *testing.T) {
 	r.wantFrames()
 	r.feed(wire().raw([]byte(Preface[23:])))
 	r.wantFrames("SETTINGS MAX_CONCURRENT_STREAMS=250 INITIAL_WINDOW_SIZE=65536 MAX_HEADER_LIST_SIZE=16384", "WINDOW 0 +983041")
-	if r.conn.Greeted() {
-		t.Error("greeted before the peer's SETTINGS")
-	}
+	testkit.Want(t, !r.conn.Greeted(), "greeted before the peer's SETTINGS")
 	r.feed(wire().settings())
 	r.wantFrames("SETTINGS ack")
-	if !r.conn.Greeted() {
-		t.Error("not greeted by the peer's SETTINGS")
-	}
+	testkit.Want(t, r.conn.Greeted(), "not greeted by the peer's SETTINGS")
 }
 
 // RFC 9113 3.4: a client begins with the preface, without waiting.
 func TestClientBegins(t *testing.T) {
 	r := newRig(t, false)
-	if out := r.conn.Output(); !strings.HasPrefix(string(out), Preface) {
-		t.Fatalf("output begins with %q", out)
-	}
+	out := r.conn.Output()
+	testkit.Need(t, strings.HasPrefix(string(out), Preface), "output begins with %q", out)
 	r.wantFrames("SETTINGS ENABLE_PUSH=0 INITIAL_WINDOW_SIZE=65536 MAX_HEADER_LIST_SIZE=16384", "WINDOW 0 +983041")
-	if r.woken != 1 {
-		t.Errorf("woken %d times", r.woken)
-	}
+	testkit.Want(t, r.woken == 1, "woken %d times", r.woken)
 }
 
 // RFC 9113 3.4: whatever is not the preface is refused at its first wrong
@@ -49,17 +43,11 @@ func TestWrongPreface(t *testing.T) {
 		}
 		r := newRig(t, true)
 		r.feed(wire().raw([]byte(in[:good])))
-		if err := r.conn.Feed([]byte(in[good:]), 0); !errors.Is(err, ErrNotHTTP2) {
-			t.Errorf("%q: got %v", in, err)
-		}
-		if got := string(r.conn.Begun()); got != in[:good] {
-			t.Errorf("%q: %q had come before", in, got)
-		}
+		testkit.Is(t, r.conn.Feed([]byte(in[good:]), 0), ErrNotHTTP2, "%q", in)
+		testkit.Equal(t, string(r.conn.Begun()), in[:good], "%q: what had come before", in)
 		r.wantFrames()
 		r.conn.Raw([]byte("HTTP/1.1 505\r\n"))
-		if got := string(r.conn.Output()); got != "HTTP/1.1 505\r\n" {
-			t.Errorf("%q: answered %q", in, got)
-		}
+		testkit.Equal(t, string(r.conn.Output()), "HTTP/1.1 505\r\n", "%q: answered", in)
 	}
 }
 
@@ -104,21 +92,13 @@ func TestStreamsBeforeTheGreeting(t *testing.T) {
 	for r.conn.CanOpen() {
 		r.open(true)
 	}
-	if n := r.conn.Streams(); n != assumedStreams {
-		t.Errorf("opened %d, want %d", n, assumedStreams)
-	}
+	testkit.Equal(t, r.conn.Streams(), assumedStreams, "streams that it opened")
 	r.feed(wire().settings())
-	if !r.conn.CanOpen() {
-		t.Error("SETTINGS without a limit leave no room")
-	}
+	testkit.Want(t, r.conn.CanOpen(), "SETTINGS without a limit leave no room")
 	r.feed(wire().settings(http2.Setting{ID: http2.SettingMaxConcurrentStreams, Val: assumedStreams}))
-	if r.conn.CanOpen() {
-		t.Error("a limit that is used up leaves room")
-	}
+	testkit.Want(t, !r.conn.CanOpen(), "a limit that is used up leaves room")
 	r.feed(wire().settings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 1}))
-	if r.conn.CanOpen() {
-		t.Error("the limit was forgotten")
-	}
+	testkit.Want(t, !r.conn.CanOpen(), "the limit was forgotten")
 }
 
 // R4, R15: streams of a client wait for the peer's SETTINGS, so that a dead
@@ -129,9 +109,7 @@ func TestStreamsWaitForTheGreeting(t *testing.T) {
 	r.wantFrames("SETTINGS ENABLE_PUSH=0 INITIAL_WINDOW_SIZE=65536 MAX_HEADER_LIST_SIZE=16384", "WINDOW 0 +983041")
 	r.woken = 0
 	r.feed(wire().settings(http2.Setting{ID: http2.SettingMaxConcurrentStreams, Val: 7}))
-	if r.woken == 0 {
-		t.Error("nobody is told that the stream can leave")
-	}
+	testkit.Want(t, r.woken != 0, "nobody is told that the stream can leave")
 	r.wantFrames("HEADERS 1 :path=/s/m END", "SETTINGS ack")
 }
 
@@ -141,16 +119,12 @@ func TestTakeWaitsForTheGreeting(t *testing.T) {
 	s := r.open(false)
 	r.conn.WriteData(s, []byte("hello"), true)
 	buf, off := r.conn.Take()
-	if got := string(buf[off:]); !strings.HasPrefix(got, Preface) || strings.Contains(got, "hello") {
-		t.Fatalf("took %q", got)
-	}
-	if again, _ := r.conn.Take(); again != nil {
-		t.Fatalf("took %q before the greeting", again)
-	}
+	got := string(buf[off:])
+	testkit.Need(t, strings.HasPrefix(got, Preface) && !strings.Contains(got, "hello"), "took %q", got)
+	again, _ := r.conn.Take()
+	testkit.Need(t, again == nil, "took %q before the greeting", again)
 	r.conn.Returned(buf)
-	if r.conn.Idle() {
-		t.Error("idle with a stream to send")
-	}
+	testkit.Want(t, !r.conn.Idle(), "idle with a stream to send")
 	r.feed(wire().settings())
 	r.greeted = true
 	r.wantFrames("HEADERS 1 :path=/s/m", "DATA 1 hello END", "SETTINGS ack")
@@ -162,9 +136,8 @@ func TestNoGoAwayBeforeThePreface(t *testing.T) {
 	r := newRig(t, true)
 	r.conn.GoAway(r.conn.LastPeerStream(), NoError, "")
 	r.conn.Ping([8]byte{1})
-	if out := r.conn.Output(); len(out) > 0 {
-		t.Errorf("written: %q", out)
-	}
+	out := r.conn.Output()
+	testkit.Want(t, len(out) == 0, "written: %q", out)
 }
 
 // RFC 9113 6.5.2: the largest list that the peer takes is told to the owner,
@@ -176,14 +149,10 @@ func TestSettled(t *testing.T) {
 	r = newRig(t, false, func(c *Config) {
 		c.Settled = func(conn *Conn) {
 			told = append(told, conn.PeerHeaderList())
-			if len(told) == 1 && !conn.Unsend(large) {
-				t.Error("sent before the SETTINGS")
-			}
+			testkit.Want(t, len(told) != 1 || conn.Unsend(large), "sent before the SETTINGS")
 		}
 	})
-	if got := r.conn.PeerHeaderList(); got != 1<<31-1 {
-		t.Errorf("%d before any SETTINGS", got)
-	}
+	testkit.Equal(t, r.conn.PeerHeaderList(), 1<<31-1, "before any SETTINGS")
 	large = r.open(true)
 	r.open(true)
 	r.feed(wire().settings(setting(http2.SettingMaxHeaderListSize, 8192)))
@@ -192,8 +161,94 @@ func TestSettled(t *testing.T) {
 		t.Errorf("told %d", told)
 	}
 	for _, frame := range r.frames() {
-		if strings.HasPrefix(frame, "HEADERS 1 ") {
-			t.Errorf("the first stream was sent: %s", frame)
-		}
+		testkit.Want(t, !strings.HasPrefix(frame, "HEADERS 1 "), "the first stream was sent: %s", frame)
 	}
+}
+
+// RFC 9113 8.1: a call as a server sees it.
+func TestServerCall(t *testing.T) {
+	r := newServer(t)
+	r.feed(wire().request(1, false, "x", "y").data(1, false, "ab").data(1, true, "cd"))
+	r.wantLog("headers 1 :path=/s/m x=y", "data 1 abcd END")
+	s := r.streams[1]
+	testkit.Want(t, s.Open() && s.remoteDone && !s.LocalDone() && !s.SentHead(), "stream: %+v", s)
+	r.conn.WriteHeaders(s, false, statelessAnswer)
+	r.conn.WriteData(s, []byte("answer"), false)
+	r.conn.WriteHeaders(s, true, statelessTrailers)
+	r.wantFrames("HEADERS 1 :status=200", "DATA 1 answer", "HEADERS 1 grpc-status=0 END")
+	testkit.Want(t, !s.Open() && r.conn.Streams() == 0, "the stream is open after both sides have finished")
+	r.conn.WriteData(s, []byte("late"), true)
+	r.conn.WriteHeaders(s, true, statelessTrailers)
+	r.conn.Reset(s, Cancel)
+	r.wantFrames()
+}
+
+// Whose a stream is, can be decided by its head: each request is shown once, before
+// the stream is open, also one whose list is too large.
+func TestAcceptSeesTheHead(t *testing.T) {
+	r := newServer(t, func(c *Config) { c.Watch, c.MaxHeaderList = NewWatchList(":path"), 300 })
+	var asked []string
+	r.onAccept = func(b *Block) {
+		path, _ := b.Watched(0)
+		asked = append(asked, string(path.Value))
+		testkit.Equal(t, r.conn.Streams(), len(asked)-1, "streams are open when the next one is asked for")
+	}
+	r.feed(wire().request(1, false).request(3, false, "x", strings.Repeat("y", 300)).headers(1, true, "trailer", "1"))
+	r.same("asked", asked, []string{"/s/m", "/s/m"})
+	r.wantLog("headers 1 :path=/s/m", "too large 3", "headers 1 trailer=1 END")
+}
+
+// RFC 9113 8.1: a call as a client sees it, with an interim answer, which does
+// not count as the beginning (R13).
+func TestClientCall(t *testing.T) {
+	r := newClient(t)
+	s := r.open(false)
+	r.conn.WriteData(s, []byte("ask"), true)
+	r.wantFrames("HEADERS 1 :path=/s/m", "DATA 1 ask END")
+	r.feed(wire().headers(1, false, ":status", "103", "link", "x").answer(1, false).data(1, false, "ok").headers(1, true, "grpc-status", "0"))
+	r.wantLog("headers 1 :status=103 link=x", "headers 1 :status=200", "data 1 ok", "headers 1 grpc-status=0 END")
+	testkit.Want(t, !s.Open() && r.conn.Streams() == 0, "the stream is open after both sides have finished")
+}
+
+// RFC 9113 8.1: trailers-only, and an answer that ends before the request.
+func TestAnswerBeforeTheEndOfTheRequest(t *testing.T) {
+	r := newClient(t)
+	s := r.open(false)
+	r.feed(wire().answer(1, true))
+	r.wantLog("headers 1 :status=200 END")
+	testkit.Want(t, s.Open() && s.remoteDone, "the stream is closed though our side has not ended")
+	r.conn.Reset(s, Cancel)
+	r.wantFrames("HEADERS 1 :path=/s/m", "RST 1 CANCEL")
+}
+
+// RFC 9113 4.2, 6.10: a long block is cut at the peer's frame size.
+func TestLongBlockIsSplit(t *testing.T) {
+	long := stateless(":status", "200", "a", strings.Repeat("a", 20000), "b", strings.Repeat("b", 30000))
+	r := newServer(t)
+	r.feed(wire().request(1, true))
+	used := r.budget.Used()
+	r.conn.WriteHeaders(r.streams[1], true, long)
+	out := r.conn.Output()
+	for at, n := 0, 0; at < len(out); n++ {
+		h := parseFrameHeader(out[at:])
+		testkit.Need(t, h.length <= defaultMaxFrame, "frame %d has %d bytes", n, h.length)
+		at += frameHeaderLen + int(h.length)
+	}
+	r.wantFrames("HEADERS 1 ... END", "CONTINUATION 1 ...", "CONTINUATION 1 ...", "CONTINUATION 1 :status=200 a=(20000 bytes) b=(30000 bytes)")
+	testkit.Want(t, r.budget.Used() == used, "%d bytes of the budget in use, %d before", r.budget.Used(), used)
+	r.feed(wire().settings(http2.Setting{ID: http2.SettingMaxFrameSize, Val: 1 << 20}).request(3, true))
+	r.conn.WriteHeaders(r.streams[3], true, long)
+	r.wantFrames("SETTINGS ack", "HEADERS 3 :status=200 a=(20000 bytes) b=(30000 bytes) END")
+}
+
+// R12: the first block that is written begins with a table size update to 0,
+// and no other.
+func TestTableSizeUpdateOpensTheFirstBlock(t *testing.T) {
+	r := newClient(t)
+	r.open(true)
+	r.open(true)
+	out := r.conn.Output()
+	h := parseFrameHeader(out)
+	testkit.Want(t, out[frameHeaderLen] == 0x20, "the first block begins with %#x", out[frameHeaderLen])
+	testkit.Want(t, out[frameHeaderLen+int(h.length)+frameHeaderLen] != 0x20, "the second block begins with it too")
 }

@@ -1,12 +1,15 @@
 package h2
 
 import (
+	"bytes"
 	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
 
 	"golang.org/x/net/http2"
+
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // story is a connection's worth of bytes with everything that can be cut at a
@@ -75,21 +78,14 @@ func TestPiecesMeanTheSame(t *testing.T) {
 	in := story()
 	whole := func(rest []byte) int { return len(rest) }
 	told, written, failed := outcome(t, in, whole)
-	if failed == nil || failed.Error() != "FRAME_SIZE_ERROR: ping_size" {
-		t.Fatalf("the story ends with %v", failed)
-	}
+	testkit.Need(t, failed != nil && failed.Error() == "FRAME_SIZE_ERROR: ping_size", "the story ends with %v", failed)
 	same := func(name string, cut func([]byte) int) {
 		t.Helper()
 		gotTold, gotWritten, gotFailed := outcome(t, in, cut)
-		if !slices.Equal(gotTold, told) {
-			t.Fatalf("%s: told\n%s\nwant\n%s", name, strings.Join(gotTold, "\n"), strings.Join(told, "\n"))
-		}
-		if !slices.Equal(gotWritten, written) {
-			t.Fatalf("%s: written\n%s\nwant\n%s", name, strings.Join(gotWritten, "\n"), strings.Join(written, "\n"))
-		}
-		if gotFailed == nil || gotFailed.Error() != failed.Error() {
-			t.Fatalf("%s: %v, want %v", name, gotFailed, failed)
-		}
+		testkit.Need(t, slices.Equal(gotTold, told), "%s: told\n%s\nwant\n%s", name, strings.Join(gotTold, "\n"), strings.Join(told, "\n"))
+		testkit.Need(t, slices.Equal(gotWritten, written),
+			"%s: written\n%s\nwant\n%s", name, strings.Join(gotWritten, "\n"), strings.Join(written, "\n"))
+		testkit.Need(t, gotFailed != nil && gotFailed.Error() == failed.Error(), "%s: %v, want %v", name, gotFailed, failed)
 	}
 	same("byte by byte", func([]byte) int { return 1 })
 	for seed := range uint64(200) {
@@ -121,9 +117,8 @@ func TestDataInPieces(t *testing.T) {
 			r.feed(wire().raw(b[:n]))
 			b = b[n:]
 		}
-		if got.String() != want.String() || !r.streams[1].remoteDone {
-			t.Fatalf("seed %d: got %d bytes, want %d", seed, got.Len(), want.Len())
-		}
+		testkit.Need(t, got.String() == want.String() && r.streams[1].remoteDone,
+			"seed %d: got %d bytes, want %d", seed, got.Len(), want.Len())
 	}
 }
 
@@ -167,5 +162,55 @@ func TestRunOfData(t *testing.T) {
 			r.feed(w)
 			r.wantLog(test.want...)
 		})
+	}
+}
+
+// follower notes whether DATA was said to follow HEADERS.
+type follower struct {
+	Handler
+	conn    *Conn
+	follows []bool
+}
+
+func (f *follower) Headers(s *Stream, b *Block, end bool) {
+	f.follows = append(f.follows, f.conn.Follows(s))
+	f.Handler.Headers(s, b, end)
+}
+
+// What is said to follow does, in the same Feed, however the frames are cut.
+func TestFollows(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		bytes *wireBytes
+		want  bool
+	}{
+		{"DATA", wire().request(1, false).data(1, false, "x"), true},
+		{"DATA and more", wire().request(1, false).data(1, false, "x").data(1, true, "y"), true},
+		{"the end", wire().request(1, false).data(1, true, "x"), true},
+		{"empty DATA", wire().request(1, false).data(1, false, ""), false},
+		{"padding alone", wire().request(1, false).frame(frameData, flagPadded, 1, "\x03\x00\x00\x00"), false},
+		{"DATA of another stream", wire().request(1, false).request(3, false).data(1, false, "x"), false},
+		{"trailers", wire().request(1, false).headers(1, true, "a", "b"), false},
+		{"nothing", wire().request(1, false), false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			r := newServer(t)
+			f := &follower{Handler: r.conn.h, conn: r.conn}
+			r.conn.h = f
+			r.feed(tt.bytes)
+			testkit.Want(t, f.follows[0] == tt.want, "says %v", f.follows[0])
+			testkit.Want(t, r.conn.behind == nil, "bytes of the reader are kept")
+		})
+	}
+	all := wire().request(1, false).data(1, false, "xy")
+	whole := all.b.Bytes()
+	for cut := range whole {
+		r := newServer(t)
+		f := &follower{Handler: r.conn.h, conn: r.conn}
+		r.conn.h = f
+		testkit.Must(t, r.conn.Feed(bytes.Clone(whole[:cut]), r.now))
+		if len(f.follows) == 1 && f.follows[0] != (cut > len(whole)-2) {
+			t.Errorf("cut before byte %d it says %v", cut, f.follows[0])
+		}
 	}
 }

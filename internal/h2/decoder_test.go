@@ -37,9 +37,7 @@ func list(fields []hpack.HeaderField) []string {
 func readStateless(t testing.TB, enc []byte) []hpack.HeaderField {
 	t.Helper()
 	fields, err := hpack.NewDecoder(0, nil).DecodeFull(enc)
-	if err != nil {
-		t.Fatalf("the output %x is not stateless: %v", enc, err)
-	}
+	testkit.Need(t, err == nil, "the output %x is not stateless: %v", enc, err)
 	return fields
 }
 
@@ -114,18 +112,13 @@ func TestTranscodeSpecExamples(t *testing.T) {
 		t.Run(example.name, func(t *testing.T) {
 			d, b := newDecoder(testWatch(), example.tableSize, 16<<10), new(Block)
 			for i, s := range example.steps {
-				if err := d.Transcode(b, unhex(t, s.in), example.kind); err != nil {
-					t.Fatalf("block %d: %v", i+1, err)
-				}
+				err := d.Transcode(b, unhex(t, s.in), example.kind)
+				testkit.Need(t, err == nil, "block %d: %v", i+1, err)
 				if got := list(readStateless(t, b.Enc)); !slices.Equal(got, s.fields) {
 					t.Errorf("block %d is\n%q; want\n%q", i+1, got, s.fields)
 				}
-				if b.Fields != len(s.fields) {
-					t.Errorf("block %d: %d fields counted, want %d", i+1, b.Fields, len(s.fields))
-				}
-				if d.table.size != s.tableSize {
-					t.Errorf("block %d leaves a table of %d, want %d", i+1, d.table.size, s.tableSize)
-				}
+				testkit.Want(t, b.Fields == len(s.fields), "block %d: %d fields counted, want %d", i+1, b.Fields, len(s.fields))
+				testkit.Want(t, d.table.size == s.tableSize, "block %d leaves a table of %d, want %d", i+1, d.table.size, s.tableSize)
 				if got := tableList(t, &d.table); !slices.Equal(got, s.entries) {
 					t.Errorf("block %d leaves the table\n%q; want\n%q", i+1, got, s.entries)
 				}
@@ -170,9 +163,8 @@ func TestTranscodeExactBytes(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			d, b := newDecoder(testWatch(), 4096, 16<<10), new(Block)
 			err := d.Transcode(b, unhex(t, tt.in), RequestBlock)
-			if _, malformed := errors.AsType[MalformedError](err); err != nil && !malformed {
-				t.Fatal(err)
-			}
+			_, malformed := errors.AsType[MalformedError](err)
+			testkit.Need(t, err == nil || malformed, "%v", err)
 			if want := unhex(t, tt.want); !bytes.Equal(b.Enc, want) {
 				t.Errorf("%s became %x; want %x", tt.in, b.Enc, want)
 			}
@@ -217,9 +209,7 @@ func TestTranscodeCompressionErrors(t *testing.T) {
 			d, b := newDecoder(testWatch(), 4096, 16<<10), new(Block)
 			err := d.Transcode(b, unhex(t, tt.in), RequestBlock)
 			got, _ := errors.AsType[CompressionError](err)
-			if got != tt.want {
-				t.Errorf("%s: %v; want %v", tt.in, err, tt.want)
-			}
+			testkit.Want(t, got == tt.want, "%s: %v; want %v", tt.in, err, tt.want)
 		})
 	}
 }
@@ -228,12 +218,10 @@ func TestTranscodeCompressionErrors(t *testing.T) {
 // (RFC 7541, 4.4).
 func TestTranscodeNameOfEvictedEntry(t *testing.T) {
 	d, b := newDecoder(testWatch(), 40, 16<<10), new(Block)
-	err := d.Transcode(b, unhex(t, "4003 6162 6301 31 7e 0132 be"), TrailerBlock)
-	testkit.Must(t, err)
+	testkit.Must(t, d.Transcode(b, unhex(t, "4003 6162 6301 31 7e 0132 be"), TrailerBlock))
 	want := []string{"abc: 1", "abc: 2", "abc: 2"}
-	if got := list(readStateless(t, b.Enc)); !slices.Equal(got, want) {
-		t.Errorf("got %q; want %q", got, want)
-	}
+	got := list(readStateless(t, b.Enc))
+	testkit.Want(t, slices.Equal(got, want), "got %q; want %q", got, want)
 }
 
 // Every second block here is refused, and each leaves entries that the next
@@ -255,16 +243,11 @@ func TestTranscodeStateAfterRefusal(t *testing.T) {
 		{{Name: "big", Value: strings.Repeat("b", 1200)}, {Name: "later", Value: "3"}},
 		{{Name: ":path", Value: ""}, {Name: ":path", Value: ""}, {Name: "later", Value: "4"}},
 	} {
-		if err := d.Transcode(b, encode(bad...), RequestBlock); err == nil {
-			t.Errorf("block %d was not refused", i)
-		}
+		testkit.Want(t, d.Transcode(b, encode(bad...), RequestBlock) != nil, "block %d was not refused", i)
 		good := append(grpcRequest(""), bad[len(bad)-1])
-		if err := d.Transcode(b, encode(good...), RequestBlock); err != nil {
-			t.Errorf("block behind %d: %v", i, err)
-		}
-		if got := list(readStateless(t, b.Enc)); !slices.Equal(got, list(good)) {
-			t.Errorf("block behind %d is %q; want %q", i, got, list(good))
-		}
+		err := d.Transcode(b, encode(good...), RequestBlock)
+		testkit.Want(t, err == nil, "block behind %d: %v", i, err)
+		testkit.EqualList(t, list(readStateless(t, b.Enc)), list(good), "block behind %d", i)
 	}
 }
 
@@ -272,9 +255,7 @@ func TestTranscodeStateAfterRefusal(t *testing.T) {
 func TestTranscodeIndexedFaultIsRemembered(t *testing.T) {
 	d, b := newDecoder(testWatch(), 4096, 16<<10), new(Block)
 	for _, in := range []string{"83 86 84 4001 4101 62", "83 86 84 be", "83 86 84 7e 0163", "83 86 84 0f2f 0164"} {
-		if err := d.Transcode(b, unhex(t, in), RequestBlock); !errors.Is(err, MalformedNameUppercase) {
-			t.Errorf("%s: %v; want %v", in, err, MalformedNameUppercase)
-		}
+		testkit.Is(t, d.Transcode(b, unhex(t, in), RequestBlock), MalformedNameUppercase, "%s", in)
 	}
 }
 
@@ -292,21 +273,16 @@ func TestTranscodeListTooLarge(t *testing.T) {
 	limit := size(fields)
 	d, b := newDecoder(testWatch(), 4096, limit), new(Block)
 	for i, block := range blocks {
-		if err := d.Transcode(b, block, RequestBlock); err != nil || b.ListSize != limit {
-			t.Errorf("block %d of %d octets at a limit of %d: %v", i, b.ListSize, limit, err)
-		}
+		err := d.Transcode(b, block, RequestBlock)
+		testkit.Want(t, err == nil && b.ListSize == limit, "block %d of %d octets at a limit of %d: %v", i, b.ListSize, limit, err)
 	}
 	d = newDecoder(testWatch(), 4096, limit-1)
 	for i, block := range blocks {
-		if err := d.Transcode(b, block, RequestBlock); !errors.Is(err, ErrListTooLarge) {
-			t.Errorf("block %d of %d octets at a limit of %d: %v", i, b.ListSize, limit-1, err)
-		}
-		if got := list(readStateless(t, b.Enc)); !slices.Equal(got, list(grpcRequest(""))) {
-			t.Errorf("block %d was put out as %q", i, got)
-		}
-		if w, ok := b.Watched(watchContentType); !ok || string(w.Value) != "application/grpc" {
-			t.Errorf("block %d: content-type %q", i, w.Value)
-		}
+		testkit.Is(t, d.Transcode(b, block, RequestBlock), ErrListTooLarge,
+			"block %d of %d octets at a limit of %d", i, b.ListSize, limit-1)
+		testkit.EqualList(t, list(readStateless(t, b.Enc)), list(grpcRequest("")), "block %d was put out as", i)
+		w, ok := b.Watched(watchContentType)
+		testkit.Want(t, ok && string(w.Value) == "application/grpc", "block %d: content-type %q", i, w.Value)
 	}
 }
 
@@ -319,12 +295,9 @@ func TestTranscodeBoundsNameCopies(t *testing.T) {
 		in = append(in, 0x7e, 0)
 	}
 	d, b := newDecoder(testWatch(), 4096, 1000), new(Block)
-	if err := d.Transcode(b, in, RequestBlock); !errors.Is(err, CompressionBomb) {
-		t.Errorf("got %v", err)
-	}
-	if len(b.Enc) > 1000+len(name)+fieldOverhead {
-		t.Errorf("the output grew to %d", len(b.Enc))
-	}
+	err := d.Transcode(b, in, RequestBlock)
+	testkit.Want(t, errors.Is(err, CompressionBomb), "got %v", err)
+	testkit.Want(t, len(b.Enc) <= 1000+len(name)+fieldOverhead, "the output grew to %d", len(b.Enc))
 }
 
 func hpackString(s string) []byte {
@@ -345,13 +318,79 @@ func TestTranscodeAllocatesNothing(t *testing.T) {
 	allocs := testing.AllocsPerRun(100, func() {
 		testkit.Must(t, d.Transcode(b, blocks[i], RequestBlock))
 		for id := range 3 {
-			if w, ok := b.Watched(id); !ok || len(w.Value) == 0 {
-				t.Fatal("watched field is missing")
-			}
+			w, ok := b.Watched(id)
+			testkit.Need(t, ok && len(w.Value) != 0, "watched field is missing")
 		}
 		i++
 	})
-	if allocs != 0 {
-		t.Errorf("%v allocations", allocs)
+	testkit.Want(t, allocs == 0, "%v allocations", allocs)
+}
+
+// bombFuse puts one field of 4,000 octets into the table; each octet behind it
+// refers to that field.
+func bombFuse() []byte {
+	fuse := append([]byte{0x40, 1, 'b'}, hpackString(strings.Repeat("b", 4000))...)
+	return fuse
+}
+
+// HPACK bomb: one octet of input is a whole entry of output. It goes off before
+// it has made more of a block than an honest one may be, within the list limit
+// and beyond it, in one block and in many.
+func TestTranscodeBoundsReferences(t *testing.T) {
+	for name, limit := range map[string]int{"within the limit": 1 << 20, "beyond it": 1000} {
+		t.Run(name, func(t *testing.T) {
+			d, b := newDecoder(testWatch(), 4096, limit), new(Block)
+			err := d.Transcode(b, bombFuse(), TrailerBlock)
+			testkit.Need(t, limit <= 4096 || err == nil, "%v", err)
+			block := make([]byte, 0, 1000)
+			for len(block) < 4 { // as much as the table, four times
+				block = append(block, 0xbe)
+			}
+			if err := d.Transcode(b, block, TrailerBlock); limit > 1<<16 && err != nil {
+				t.Errorf("a block of %d references: %v", len(block), err)
+			}
+			for range 100 {
+				block = append(block, 0xbe)
+			}
+			testkit.Is(t, d.Transcode(b, block, TrailerBlock), CompressionBomb, "a block of %d references", len(block))
+			testkit.Want(t, len(b.Enc) <= (maxCopies+copyRate*len(block)), "%d octets of input made %d of output", len(block), len(b.Enc))
+		})
+	}
+}
+
+// A long list of small fields that are all in the table is honest.
+func TestTranscodeTakesManySmallReferences(t *testing.T) {
+	d, b := newDecoder(testWatch(), 4096, 1<<20), new(Block)
+	testkit.Must(t, d.Transcode(b, []byte{0x40, 1, 'a', 3, 'b', 'c', 'd'}, TrailerBlock))
+	block := []byte(strings.Repeat("\xbe", 20_000))
+	testkit.Must(t, d.Transcode(b, block, TrailerBlock))
+	testkit.Want(t, b.Fields == len(block), "%d fields", b.Fields)
+}
+
+// RFC 7541, 4.2: a block begins with at most two updates of the table's size.
+func TestTranscodeBoundsSizeUpdates(t *testing.T) {
+	two, three := "203fe11f 82", "20203fe11f 82"
+	d, b := newDecoder(testWatch(), 4096, 1000), new(Block)
+	for range 3 {
+		err := d.Transcode(b, unhex(t, two), RequestBlock)
+		testkit.Need(t, !errors.Is(err, CompressionUpdates), "two updates: %v", err)
+	}
+	testkit.Is(t, d.Transcode(b, unhex(t, three), RequestBlock), CompressionUpdates, "three updates")
+}
+
+// Table-size games between blocks: a table that is emptied and filled again for
+// every block stays within its bounds.
+func TestTableSizeGames(t *testing.T) {
+	d, b := newDecoder(testWatch(), 4096, 16<<10), new(Block)
+	for i := range 1000 {
+		block := []byte{0x20, 0x3f, 0xe1, 0x1f}
+		if i%3 == 0 {
+			block = []byte{0x3f, byte(1 + i%100)}
+		}
+		block = append(block, 0x40, 1, byte('a'+i%26))
+		block = append(block, hpackString(strings.Repeat("v", i%4000))...)
+		err := d.Transcode(b, block, TrailerBlock)
+		testkit.Need(t, err == nil, "block %d: %v", i, err)
+		checkBounds(t, &d.table, 4096)
 	}
 }

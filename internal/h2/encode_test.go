@@ -2,7 +2,6 @@ package h2
 
 import (
 	"bytes"
-	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -57,9 +56,7 @@ func TestAppendInt(t *testing.T) {
 		{7, 127 + 1<<28 - 1, "7fffffff7f"},
 	} {
 		got := appendInt(nil, 0, tt.prefix, tt.v)
-		if !bytes.Equal(got, unhex(t, tt.want)) {
-			t.Errorf("%d with %d bits is %x; want %s", tt.v, tt.prefix, got, tt.want)
-		}
+		testkit.Want(t, bytes.Equal(got, unhex(t, tt.want)), "%d with %d bits is %x; want %s", tt.v, tt.prefix, got, tt.want)
 		if v, next, err := readInt(got, 0, tt.prefix); v != tt.v || next != len(got) || err != 0 {
 			t.Errorf("%x with %d bits was read as %d, %v", got, tt.prefix, v, err)
 		}
@@ -73,9 +70,7 @@ func TestDecodeFields(t *testing.T) {
 	block = append(block, unhex(t, "1001 6101 62")...)
 	want := []Field{{Name: ":status", Value: "200"}, {Name: "x", Value: "y"}, {Name: "a", Value: "b", Never: true}}
 	got, err := DecodeFields(block)
-	if err != nil || !slices.Equal(got, want) {
-		t.Errorf("DecodeFields(%x) = %v, %v; want %v", block, got, err, want)
-	}
+	testkit.Want(t, err == nil && slices.Equal(got, want), "DecodeFields(%x) = %v, %v; want %v", block, got, err, want)
 	for _, in := range []string{"be", "82 20 be", "40", "3f01"} {
 		if got, err := DecodeFields(unhex(t, in)); err == nil {
 			t.Errorf("DecodeFields(%s) = %v", in, got)
@@ -90,12 +85,9 @@ func TestAppendFieldIsStateless(t *testing.T) {
 	block = AppendField(block, "content-type", "application/grpc")
 	block = AppendField(block, "grpc-message", "cabrank: queue full")
 	d, b := newDecoder(testWatch(), 4096, 16<<10), new(Block)
-	if err := d.Transcode(b, block, ResponseBlock); err != nil || !bytes.Equal(b.Enc, block[1:]) {
-		t.Errorf("%x became %x, %v", block[1:], b.Enc, err)
-	}
-	if err := d.Transcode(b, []byte{0xbe}, ResponseBlock); !errors.Is(err, CompressionBadIndex) {
-		t.Errorf("something was put into the table: %v", err)
-	}
+	err := d.Transcode(b, block, ResponseBlock)
+	testkit.Want(t, err == nil && bytes.Equal(b.Enc, block[1:]), "%x became %x, %v", block[1:], b.Enc, err)
+	testkit.Is(t, d.Transcode(b, []byte{0xbe}, ResponseBlock), CompressionBadIndex, "something was put into the table")
 }
 
 func TestAppendFieldAllocatesNothing(t *testing.T) {
@@ -105,9 +97,7 @@ func TestAppendFieldAllocatesNothing(t *testing.T) {
 		dst = AppendField(dst, "grpc-status", "14")
 		dst = AppendFieldBytes(dst, "x-forwarded-for", value)
 	})
-	if allocs != 0 {
-		t.Errorf("%v allocations", allocs)
-	}
+	testkit.Want(t, allocs == 0, "%v allocations", allocs)
 }
 
 // Fields are read one by one as hpack reads them all, whichever way they are coded.
@@ -121,9 +111,8 @@ func TestNextField(t *testing.T) {
 		testkit.Must(t, enc.WriteField(f))
 	}
 	var b Block
-	if err := newDecoder(NewWatchList(":status"), 4096, 16<<10).Transcode(&b, coded.Bytes(), ResponseBlock); err != nil && b.Fields == 0 {
-		t.Fatal(err)
-	}
+	err := newDecoder(NewWatchList(":status"), 4096, 16<<10).Transcode(&b, coded.Bytes(), ResponseBlock)
+	testkit.Need(t, err == nil || b.Fields != 0, "%v", err)
 	want, err := DecodeFields(b.Enc)
 	testkit.Must(t, err)
 	rest := b.Enc
@@ -133,9 +122,7 @@ func TestNextField(t *testing.T) {
 			t.Errorf("read %q: %q, want %q: %q", name, value, f.Name, f.Value)
 		}
 	}
-	if len(want) != 6 || len(rest) != 0 {
-		t.Errorf("%d fields, and %d bytes behind them", len(want), len(rest))
-	}
+	testkit.Want(t, len(want) == 6 && len(rest) == 0, "%d fields, and %d bytes behind them", len(want), len(rest))
 }
 
 // Whatever is read in place of a block comes to its end.

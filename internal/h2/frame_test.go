@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"golang.org/x/net/http2"
+
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // FuzzFrame compares the reading and the writing of frames with x/net: the
@@ -20,9 +22,7 @@ func FuzzFrame(f *testing.F) {
 		payload = payload[:min(len(payload), defaultMaxFrame)]
 		wire := appendFrameHeader(nil, len(payload), frameType(kind), flags, stream)
 		want, err := http2.ReadFrameHeader(bytes.NewReader(wire))
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		h := parseFrameHeader(wire)
 		if h.length != want.Length || uint8(h.kind) != uint8(want.Type) || h.flags != uint8(want.Flags) || h.stream != want.StreamID {
 			t.Fatalf("% x: got %+v, want %v", wire, h, want)
@@ -38,14 +38,11 @@ func comparePadding(t *testing.T, h frameHeader, wire []byte) {
 	t.Helper()
 	got, dependsOn, ours := stripPadding(h, wire[frameHeaderLen:])
 	frame, err := http2.NewFramer(nil, bytes.NewReader(wire)).ReadFrame()
-	if (ours == nil) != (err == nil) {
-		t.Fatalf("% x: %v, x/net says %v", wire, ours, err)
-	}
+	testkit.Need(t, (ours == nil) == (err == nil), "% x: %v, x/net says %v", wire, ours, err)
 	if err != nil {
 		return
 	}
 	want := frame.(*http2.HeadersFrame)
-	if !bytes.Equal(got, want.HeaderBlockFragment()) || dependsOn != want.Priority.StreamDep {
-		t.Errorf("% x: got %q behind %d, want %q behind %d", wire, got, dependsOn, want.HeaderBlockFragment(), want.Priority.StreamDep)
-	}
+	testkit.Want(t, bytes.Equal(got, want.HeaderBlockFragment()) && dependsOn == want.Priority.StreamDep,
+		"% x: got %q behind %d, want %q behind %d", wire, got, dependsOn, want.HeaderBlockFragment(), want.Priority.StreamDep)
 }

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"golang.org/x/net/http2"
+
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // assault is a chore that a peer has us do again and again.
@@ -150,9 +152,8 @@ func TestAllowances(t *testing.T) {
 			r.now += allow.Every - 1
 			r.fail(next(), "ENHANCE_YOUR_CALM: "+tt.chore.String())
 			out := r.frames()
-			if last := out[len(out)-1]; !strings.HasSuffix(last, " ENHANCE_YOUR_CALM "+tt.chore.String()) {
-				t.Errorf("last frame: %s", last)
-			}
+			last := out[len(out)-1]
+			testkit.Want(t, strings.HasSuffix(last, " ENHANCE_YOUR_CALM "+tt.chore.String()), "last frame: %s", last)
 		})
 	}
 }
@@ -179,15 +180,11 @@ func TestChoresAreCovered(t *testing.T) {
 		if !slices.ContainsFunc(assaults, func(a assault) bool { return a.chore == k }) {
 			t.Errorf("no test for %v", k)
 		}
-		if allow[k].Burst <= 0 || allow[k].Every <= 0 {
-			t.Errorf("%v: no limit", k)
-		}
+		testkit.Want(t, allow[k].Burst > 0 && allow[k].Every > 0, "%v: no limit", k)
 	}
 	names := Floods()
 	slices.Sort(names)
-	if n := len(slices.Compact(names)); n != int(Chores)+8 {
-		t.Errorf("names are used twice: %v", names)
-	}
+	testkit.Equal(t, len(slices.Compact(names)), int(Chores)+8, "names that differ, of %v", names)
 }
 
 // answerAll has the engine answer every request at once.
@@ -357,12 +354,10 @@ func TestWorkerFloods(t *testing.T) {
 				err = r.conn.Feed(one().b.Bytes(), r.now)
 				r.conn.Sent(len(r.conn.Output()))
 			}
-			if want := "ENHANCE_YOUR_CALM: " + chore.String(); err == nil || err.Error() != want {
-				t.Errorf("after %d: got %v, want %s", n, err, want)
-			}
-			if most := r.cfg.Allow[chore].Burst + 10; n > most {
-				t.Errorf("%d passed, %d are allowed", n, most)
-			}
+			want := "ENHANCE_YOUR_CALM: " + chore.String()
+			testkit.Want(t, err != nil && err.Error() == want, "after %d: got %v, want %s", n, err, want)
+			most := r.cfg.Allow[chore].Burst + 10
+			testkit.Want(t, n <= most, "%d passed, %d are allowed", n, most)
 		})
 	}
 }
@@ -399,12 +394,9 @@ func TestStalledStreams(t *testing.T) {
 			}
 			r.wantFrames()
 			r.wantLog()
-			if now := r.budget.Used(); now > used {
-				t.Errorf("%d bytes are held for streams that wait, %d before", now, used)
-			}
-			if r.conn.waiting.head != nil {
-				t.Error("stalled streams are in the list of those that can write")
-			}
+			now := r.budget.Used()
+			testkit.Want(t, now <= used, "%d bytes are held for streams that wait, %d before", now, used)
+			testkit.Want(t, r.conn.waiting.head == nil, "stalled streams are in the list of those that can write")
 		})
 	}
 }

@@ -10,6 +10,8 @@ import (
 
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
+
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // testConfig is that of a small relay; each test changes what it is about.
@@ -87,29 +89,22 @@ func newClient(t testing.TB, change ...func(*Config)) *rig {
 
 func (r *rig) close() {
 	r.conn.Close()
-	if used := r.budget.Used(); used != 0 {
-		r.t.Errorf("%d bytes of the budget are in use after Close", used)
-	}
-	if n := r.conn.Streams(); n != 0 {
-		r.t.Errorf("%d streams are open after Close", n)
-	}
+	testkit.Equal(r.t, r.budget.Used(), 0, "bytes of the budget are in use after Close")
+	testkit.Equal(r.t, r.conn.Streams(), 0, "streams are open after Close")
 }
 
 // feed hands everything to the engine, which must take it.
 func (r *rig) feed(w *wireBytes) {
 	r.t.Helper()
-	if err := r.conn.Feed(w.b.Bytes(), r.now); err != nil {
-		r.t.Fatalf("Feed: %v", err)
-	}
+	err := r.conn.Feed(w.b.Bytes(), r.now)
+	testkit.Need(r.t, err == nil, "Feed: %v", err)
 }
 
 // fail hands in what the engine must refuse with this error.
 func (r *rig) fail(w *wireBytes, want string) {
 	r.t.Helper()
 	err := r.conn.Feed(w.b.Bytes(), r.now)
-	if err == nil || err.Error() != want {
-		r.t.Fatalf("Feed: got %v, want %s", err, want)
-	}
+	testkit.Need(r.t, err != nil && err.Error() == want, "Feed: got %v, want %s", err, want)
 }
 
 // open begins a stream of a client engine.
@@ -151,9 +146,7 @@ func (r *rig) wantLog(want ...string) {
 
 func (r *rig) same(what string, got, want []string) {
 	r.t.Helper()
-	if !slices.Equal(got, want) {
-		r.t.Fatalf("%s:\n\t%s\nwant:\n\t%s", what, strings.Join(got, "\n\t"), strings.Join(want, "\n\t"))
-	}
+	testkit.Need(r.t, slices.Equal(got, want), "%s:\n\t%s\nwant:\n\t%s", what, strings.Join(got, "\n\t"), strings.Join(want, "\n\t"))
 }
 
 // frames takes all output and renders it; frames of the peer's making are cut
@@ -198,9 +191,7 @@ func (r *rig) Accept(_ *Conn, b *Block) *Stream {
 // Headers implements MessageHandler.
 func (r *rig) Headers(s *Stream, b *Block, end bool) {
 	fields, err := DecodeFields(b.Enc)
-	if err != nil {
-		r.t.Fatalf("block of stream %d: %v", s.ID(), err)
-	}
+	testkit.Need(r.t, err == nil, "block of stream %d: %v", s.ID(), err)
 	r.streams[s.ID()] = s
 	r.note("headers %d%s%s", s.ID(), renderFields(fields), ending(end))
 	if r.onHeaders != nil {
@@ -242,9 +233,7 @@ func (r *rig) Lost(s *Stream, sent bool) {
 }
 
 func (r *rig) gone(s *Stream) {
-	if s.Open() {
-		r.t.Errorf("stream %d is open though the handler is told its end", s.ID())
-	}
+	testkit.Want(r.t, !s.Open(), "stream %d is open though the handler is told its end", s.ID())
 	if r.onGone != nil {
 		r.onGone(s)
 	}
@@ -252,9 +241,7 @@ func (r *rig) gone(s *Stream) {
 
 // Writable implements SendHandler.
 func (r *rig) Writable(s *Stream) {
-	if r.conn.Writable(s) < 1 {
-		r.t.Errorf("stream %d is told that it is writable, and is not", s.ID())
-	}
+	testkit.Want(r.t, r.conn.Writable(s) >= 1, "stream %d is told that it is writable, and is not", s.ID())
 	r.note("writable %d", s.ID())
 	if r.onWritable != nil {
 		r.onWritable(s)
@@ -332,9 +319,7 @@ func renderBlock(t testing.TB, dec *hpack.Decoder, block []byte, whole bool) str
 		return " ..."
 	}
 	decoded, err := dec.DecodeFull(block)
-	if err != nil {
-		t.Fatalf("header block %x: %v", block, err)
-	}
+	testkit.Need(t, err == nil, "header block %x: %v", block, err)
 	fields := make([]Field, len(decoded))
 	for i, f := range decoded {
 		fields[i] = Field{Name: f.Name, Value: f.Value}
@@ -372,9 +357,7 @@ func checkFrames(t testing.TB, server bool, out []byte) {
 	framer.ReadMetaHeaders = hpack.NewDecoder(4096, nil)
 	for {
 		if _, err := framer.ReadFrame(); err != nil {
-			if err.Error() != "EOF" {
-				t.Fatalf("the output is not made of frames: %v (%v)", err, framer.ErrorDetail())
-			}
+			testkit.Need(t, err.Error() == "EOF", "the output is not made of frames: %v (%v)", err, framer.ErrorDetail())
 			return
 		}
 	}

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"math/rand/v2"
 	"testing"
+
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // Blocks mean the same with and without the memo, in any order of repeats, insertions,
@@ -23,9 +25,8 @@ func TestMemoChangesNothing(t *testing.T) {
 			of := recent[len(recent)-1-rng.IntN(min(len(recent), 3))]
 			without.memos = [3]memo{}
 			errA, errB := with.Transcode(&a, of.in, of.kind), without.Transcode(&b, of.in, of.kind)
-			if !errors.Is(errA, errB) && !errors.Is(errB, errA) {
-				t.Fatalf("seed %d: %v with the memo, %v without, of %x", seed, errA, errB, of.in)
-			}
+			testkit.Need(t, errors.Is(errA, errB) || errors.Is(errB, errA),
+				"seed %d: %v with the memo, %v without, of %x", seed, errA, errB, of.in)
 			if _, fatal := errors.AsType[CompressionError](errA); fatal {
 				break
 			}
@@ -39,15 +40,13 @@ func TestMemoChangesNothing(t *testing.T) {
 
 func compareBlocks(t *testing.T, a, b *Block) {
 	t.Helper()
-	if !bytes.Equal(a.Enc, b.Enc) || a.ListSize != b.ListSize || a.Fields != b.Fields || a.seen != b.seen {
-		t.Fatalf("got %x (%d, %d), want %x (%d, %d)", a.Enc, a.ListSize, a.Fields, b.Enc, b.ListSize, b.Fields)
-	}
+	testkit.Need(t, bytes.Equal(a.Enc, b.Enc) && a.ListSize == b.ListSize && a.Fields == b.Fields && a.seen == b.seen,
+		"got %x (%d, %d), want %x (%d, %d)", a.Enc, a.ListSize, a.Fields, b.Enc, b.ListSize, b.Fields)
 	for id := range 3 {
 		x, foundX := a.Watched(id)
 		y, foundY := b.Watched(id)
-		if foundX != foundY || x.Start != y.Start || x.End != y.End || x.Count != y.Count || !bytes.Equal(x.Value, y.Value) {
-			t.Fatalf("watched %d: got %+v, want %+v", id, x, y)
-		}
+		testkit.Need(t, foundX == foundY && x.Start == y.Start && x.End == y.End && x.Count == y.Count && bytes.Equal(x.Value, y.Value),
+			"watched %d: got %+v, want %+v", id, x, y)
 	}
 }
 

@@ -3,6 +3,8 @@ package h2
 import (
 	"math/rand/v2"
 	"testing"
+
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // A buffer has the room that was asked for, also one that was used before, and
@@ -22,17 +24,13 @@ func TestPool(t *testing.T) {
 		}
 		n := rnd.IntN(1 << (8 + rnd.IntN(15)))
 		b := pool.Get(n)
-		if len(b) != 0 || cap(b) < n {
-			t.Fatalf("Get(%d): %d of %d bytes", n, len(b), cap(b))
-		}
+		testkit.Need(t, len(b) == 0 && cap(b) >= n, "Get(%d): %d of %d bytes", n, len(b), cap(b))
 		out = append(out, b)
 	}
 	for _, b := range out {
 		pool.Put(b)
 	}
-	if budget.Used() != 0 {
-		t.Errorf("%d bytes in use", budget.Used())
-	}
+	testkit.Want(t, budget.Used() == 0, "%d bytes in use", budget.Used())
 	if kept := keptBytes(pool); kept > keptMost || kept != pool.kept {
 		t.Errorf("%d bytes are kept (%d by its own count), %d are allowed", kept, pool.kept, keptMost)
 	}
@@ -76,17 +74,11 @@ func TestBudget(t *testing.T) {
 	budget := &Budget{Total: 64 << 10}
 	pool := NewPool(budget)
 	a := pool.Get(32 << 10)
-	if budget.Pressed() || budget.Exceeded() {
-		t.Error("half is not more than half")
-	}
+	testkit.Want(t, !budget.Pressed() && !budget.Exceeded(), "half is not more than half")
 	b := pool.Get(4 << 10)
-	if !budget.Pressed() || budget.Exceeded() {
-		t.Error("more than half is pressed")
-	}
+	testkit.Want(t, budget.Pressed() && !budget.Exceeded(), "more than half is pressed")
 	c := pool.Get(64 << 10)
-	if !budget.Exceeded() {
-		t.Error("more than all is exceeded")
-	}
+	testkit.Want(t, budget.Exceeded(), "more than all is exceeded")
 	for _, x := range [][]byte{a, b, c, nil} {
 		pool.Put(x)
 	}
@@ -101,12 +93,8 @@ func TestPoolAppend(t *testing.T) {
 		b = pool.Append(b, []byte{byte(i), byte(i >> 8), byte(i >> 16)})
 	}
 	for i := range 100_000 {
-		if b[3*i] != byte(i) || b[3*i+1] != byte(i>>8) || b[3*i+2] != byte(i>>16) {
-			t.Fatalf("byte %d has changed", 3*i)
-		}
+		testkit.Need(t, b[3*i] == byte(i) && b[3*i+1] == byte(i>>8) && b[3*i+2] == byte(i>>16), "byte %d has changed", 3*i)
 	}
-	if budget.Used() != int64(cap(b)) {
-		t.Errorf("%d bytes in use for a buffer of %d", budget.Used(), cap(b))
-	}
+	testkit.Want(t, budget.Used() == int64(cap(b)), "%d bytes in use for a buffer of %d", budget.Used(), cap(b))
 	pool.Put(b)
 }

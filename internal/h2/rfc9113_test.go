@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"golang.org/x/net/http2"
+
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // The tests of this file and of its neighbors hold the engine to RFC 9113 and
@@ -89,9 +91,7 @@ func rule(t *testing.T, rulings []ruling) {
 		t.Run(tt.name, func(t *testing.T) {
 			r := tt.state.rig(t)
 			got := r.outcome(tt.in)
-			if got != tt.want {
-				t.Fatalf("got %q, want %q", got, tt.want)
-			}
+			testkit.Need(t, got == tt.want, "got %q, want %q", got, tt.want)
 			fails := strings.Contains(got, ": ")
 			if r.conn.state == failed != fails {
 				t.Errorf("the connection has failed: %t", !fails)

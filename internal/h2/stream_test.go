@@ -3,6 +3,8 @@ package h2
 import (
 	"math/rand/v2"
 	"testing"
+
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // The table agrees with a map, whatever the ids and the order.
@@ -25,14 +27,10 @@ func TestStreamTable(t *testing.T) {
 					break
 				}
 			}
-			if table.n != len(model) {
-				t.Fatalf("seed %d: %d streams, want %d", seed, table.n, len(model))
-			}
+			testkit.Need(t, table.n == len(model), "seed %d: %d streams, want %d", seed, table.n, len(model))
 		}
 		for id := uint32(1); id < next; id += 2 {
-			if table.get(id) != model[id] {
-				t.Fatalf("seed %d: stream %d: got %v, want %v", seed, id, table.get(id), model[id])
-			}
+			testkit.Need(t, table.get(id) == model[id], "seed %d: stream %d: got %v, want %v", seed, id, table.get(id), model[id])
 		}
 	}
 }
@@ -51,13 +49,9 @@ func TestStreamList(t *testing.T) {
 	for s := list.head; s != nil; s = s.next {
 		got = append(got, s.id)
 	}
-	if len(got) != 3 || got[0] != 1 || got[1] != 5 || got[2] != 3 || list.tail != b {
-		t.Errorf("got %v", got)
-	}
+	testkit.Want(t, len(got) == 3 && got[0] == 1 && got[1] == 5 && got[2] == 3 && list.tail == b, "got %v", got)
 	for _, s := range []*Stream{a, b, c} {
 		list.remove(s)
 	}
-	if list.head != nil || list.tail != nil {
-		t.Error("the list is not empty")
-	}
+	testkit.Want(t, list.head == nil && list.tail == nil, "the list is not empty")
 }

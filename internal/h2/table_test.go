@@ -1,12 +1,13 @@
 package h2
 
 import (
-	"errors"
 	"fmt"
 	"reflect"
 	"slices"
 	"strings"
 	"testing"
+
+	"golang.org/x/net/http2/hpack"
 
 	"github.com/cabrank/cabrank/internal/testkit"
 )
@@ -33,12 +34,9 @@ func TestTableSizeUpdate(t *testing.T) {
 		t.Errorf("the table is %q; want %q", got, want)
 	}
 	// The lowest and the final size of two changes (RFC 7541, 4.2).
-	if err := transcode(unhex(t, "20 3fe1 1f")); err != nil || d.table.count != 0 {
-		t.Errorf("emptied by an update to zero: %v, %d entries are left", err, d.table.count)
-	}
-	if err := transcode(unhex(t, "be")); !errors.Is(err, CompressionBadIndex) {
-		t.Errorf("index of an evicted entry: %v", err)
-	}
+	err := transcode(unhex(t, "20 3fe1 1f"))
+	testkit.Want(t, err == nil && d.table.count == 0, "emptied by an update to zero: %v, %d entries are left", err, d.table.count)
+	testkit.Is(t, transcode(unhex(t, "be")), CompressionBadIndex, "index of an evicted entry")
 }
 
 // RFC 7541, 4.4: an entry larger than the table empties it and is no error.
@@ -46,24 +44,19 @@ func TestTableEntryTooLarge(t *testing.T) {
 	d, b := newDecoder(testWatch(), 64, 16<<10), new(Block)
 	in := append(literal("a", "1"), literal("big", strings.Repeat("x", 30))...)
 	testkit.Must(t, d.Transcode(b, in, TrailerBlock))
-	if d.table.count != 0 || d.table.size != 0 || b.Fields != 2 {
-		t.Errorf("%d entries of %d octets are left, %d fields came out", d.table.count, d.table.size, b.Fields)
-	}
+	testkit.Want(t, d.table.count == 0 && d.table.size == 0 && b.Fields == 2,
+		"%d entries of %d octets are left, %d fields came out", d.table.count, d.table.size, b.Fields)
 	exact := literal("a", strings.Repeat("x", 31))
-	if err := d.Transcode(b, exact, TrailerBlock); err != nil || d.table.size != 64 {
-		t.Errorf("an entry that just fits leaves a table of %d: %v", d.table.size, err)
-	}
+	err := d.Transcode(b, exact, TrailerBlock)
+	testkit.Want(t, err == nil && d.table.size == 64, "an entry that just fits leaves a table of %d: %v", d.table.size, err)
 }
 
 // An announced table larger than 4096 is used only after the peer says so.
 func TestTableInitialSize(t *testing.T) {
 	d, b := newDecoder(testWatch(), 8192, 16<<10), new(Block)
-	if d.table.limit != 4096 {
-		t.Errorf("a new table holds %d", d.table.limit)
-	}
-	if err := d.Transcode(b, unhex(t, "3fe1 3f"), TrailerBlock); err != nil || d.table.limit != 8192 {
-		t.Errorf("an update to 8192 leaves %d: %v", d.table.limit, err)
-	}
+	testkit.Want(t, d.table.limit == 4096, "a new table holds %d", d.table.limit)
+	err := d.Transcode(b, unhex(t, "3fe1 3f"), TrailerBlock)
+	testkit.Want(t, err == nil && d.table.limit == 8192, "an update to 8192 leaves %d: %v", d.table.limit, err)
 }
 
 // checkBounds holds what dynamicTable promises about its memory.
@@ -74,9 +67,7 @@ func checkBounds(t *testing.T, table *dynamicTable, maxSize uint32) {
 		e := table.at(i)
 		forms += len(table.formOf(e))
 		sizes += e.size
-		if e.form > e.size {
-			t.Fatalf("entry %d of size %d has a form of %d", i, e.size, e.form)
-		}
+		testkit.Need(t, e.form <= e.size, "entry %d of size %d has a form of %d", i, e.size, e.form)
 	}
 	switch {
 	case sizes != table.size || table.size > table.limit || table.limit > maxSize:
@@ -89,13 +80,9 @@ func checkBounds(t *testing.T, table *dynamicTable, maxSize uint32) {
 }
 
 func TestTableMemoryIsBounded(t *testing.T) {
-	if size := reflect.TypeFor[entry]().Size(); size != 24 {
-		t.Errorf("an entry takes %d octets", size)
-	}
+	testkit.Equal(t, reflect.TypeFor[entry]().Size(), 24, "octets of an entry")
 	d, b := newDecoder(testWatch(), 4096, 16<<10), new(Block)
-	if d.table.entries != nil || d.table.arena != nil {
-		t.Error("a new decoder holds memory")
-	}
+	testkit.Want(t, d.table.entries == nil && d.table.arena == nil, "a new decoder holds memory")
 	for i := range 3000 {
 		name := strings.Repeat("n", i%7*i%300)
 		testkit.Must(t, d.Transcode(b, literal("a"+name, fmt.Sprint(i)), TrailerBlock))
@@ -105,9 +92,7 @@ func TestTableMemoryIsBounded(t *testing.T) {
 		testkit.Must(t, d.Transcode(b, literal("a", ""), TrailerBlock))
 	}
 	checkBounds(t, &d.table, 4096)
-	if d.table.count != 4096/33 {
-		t.Errorf("%d entries", d.table.count)
-	}
+	testkit.Want(t, d.table.count == 4096/33, "%d entries", d.table.count)
 }
 
 // The decoder of a caller with one kind of call stays small.
@@ -116,7 +101,15 @@ func TestTableOfGRPCCallerIsSmall(t *testing.T) {
 	for _, block := range encoderBlocks(grpcRequest("5S"), grpcRequest("5S")) {
 		testkit.Must(t, d.Transcode(b, block, RequestBlock))
 	}
-	if got := cap(d.table.arena) + int(reflect.TypeFor[entry]().Size())*len(d.table.entries); got > 512 {
-		t.Errorf("the table takes %d octets", got)
+	got := cap(d.table.arena) + int(reflect.TypeFor[entry]().Size())*len(d.table.entries)
+	testkit.Want(t, got <= 512, "the table takes %d octets", got)
+}
+
+func TestStaticTableIsThatOfHpack(t *testing.T) {
+	for i := 1; i < int(firstDynamic); i++ {
+		fields, err := hpack.NewDecoder(0, nil).DecodeFull([]byte{0x80 | byte(i)})
+		testkit.Must(t, err)
+		want := (staticEntry{fields[0].Name, fields[0].Value})
+		testkit.Want(t, staticTable[i] == want, "row %d is %q; hpack has %q", i, staticTable[i], want)
 	}
 }

@@ -96,9 +96,7 @@ func (p *fuzzPeer) step(t *testing.T, in []byte) bool {
 	want, refErr := p.decode(in)
 	err := p.ours.Transcode(p.block, in, p.kind)
 	if failed, ok := errors.AsType[CompressionError](err); ok {
-		if !sameVerdict(failed, refErr) {
-			t.Errorf("%x: %v; hpack: %q, %v", in, err, want, refErr)
-		}
+		testkit.Want(t, sameVerdict(failed, refErr), "%x: %v; hpack: %q, %v", in, err, want, refErr)
 		return false
 	}
 	if refErr != nil {
@@ -180,23 +178,17 @@ func (p *fuzzPeer) compare(t *testing.T, in []byte, want []hpack.HeaderField, er
 	if wantFault == "" && size <= fuzzMaxList && p.kind == RequestBlock && testkit.HostDiffers(want) {
 		wantFault = "host"
 	}
-	if p.block.ListSize != size || p.block.Fields != len(want) {
-		t.Errorf("%x: %d fields of %d octets; want %d of %d", in, p.block.Fields, p.block.ListSize, len(want), size)
-	}
-	if fault, _ := errors.AsType[MalformedError](err); (fault != 0) != (wantFault != "") {
-		t.Errorf("%q: %v; want %q", list(want), err, wantFault)
-	}
-	if over := errors.Is(err, ErrListTooLarge); over != (size > fuzzMaxList && wantFault == "") {
-		t.Errorf("%d octets: %v", size, err)
-	}
+	testkit.Want(t, p.block.ListSize == size && p.block.Fields == len(want),
+		"%x: %d fields of %d octets; want %d of %d", in, p.block.Fields, p.block.ListSize, len(want), size)
+	fault, _ := errors.AsType[MalformedError](err)
+	testkit.Want(t, (fault != 0) == (wantFault != ""), "%q: %v; want %q", list(want), err, wantFault)
+	testkit.Want(t, errors.Is(err, ErrListTooLarge) == (size > fuzzMaxList && wantFault == ""), "%d octets: %v", size, err)
 	got := list(readStateless(t, p.block.Enc))
 	expect := list(want)
 	if size > fuzzMaxList {
 		expect = expect[:min(len(got), len(expect))]
 	}
-	if !slices.Equal(got, expect) {
-		t.Errorf("%x became %q; want %q", in, got, expect)
-	}
+	testkit.Want(t, slices.Equal(got, expect), "%x became %q; want %q", in, got, expect)
 	p.compareWatched(t, want[:len(expect)])
 }
 
@@ -214,16 +206,14 @@ func (p *fuzzPeer) compareWatched(t *testing.T, fields []hpack.HeaderField) {
 			}
 		}
 		w, ok := p.block.Watched(int(known.watch - 1))
-		if ok != (count > 0) || w.Count != count || string(w.Value) != last {
-			t.Errorf("%s is %q, %d times, %v; want %q, %d", name, w.Value, w.Count, ok, last, count)
-		}
+		testkit.Want(t, ok == (count > 0) && w.Count == count && string(w.Value) == last,
+			"%s is %q, %d times, %v; want %q, %d", name, w.Value, w.Count, ok, last, count)
 		if !ok {
 			continue
 		}
 		alone := readStateless(t, bytes.Clone(p.block.Enc[w.Start:w.End]))
-		if len(alone) != 1 || alone[0].Name != name || alone[0].Value != last {
-			t.Errorf("%s stands at %d to %d as %q", name, w.Start, w.End, list(alone))
-		}
+		testkit.Want(t, len(alone) == 1 && alone[0].Name == name && alone[0].Value == last,
+			"%s stands at %d to %d as %q", name, w.Start, w.End, list(alone))
 	}
 }
 

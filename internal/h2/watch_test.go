@@ -63,9 +63,7 @@ func TestWatchFollows(t *testing.T) {
 				var other Block
 				if wanted := d.Transcode(&other, buf, RequestBlock); i == at {
 					want = other
-					if !errors.Is(err, wanted) {
-						t.Fatalf("seed %d: %v, want %v", seed, err, wanted)
-					}
+					testkit.Need(t, errors.Is(err, wanted), "seed %d: %v, want %v", seed, err, wanted)
 				}
 			}
 			wantSame(t, &got, &want)
@@ -103,15 +101,12 @@ func writeAtRandom(enc *hpack.Encoder, rng *rand.Rand) {
 func wantSame(t *testing.T, got, want *Block) {
 	t.Helper()
 	a, b := readStateless(t, got.Enc), readStateless(t, want.Enc)
-	if !slices.Equal(a, b) || got.ListSize != want.ListSize || got.Fields != want.Fields || got.seen != want.seen {
-		t.Fatalf("got %v (%d, %d, %b), want %v (%d, %d, %b)", a, got.ListSize, got.Fields, got.seen, b, want.ListSize, want.Fields, want.seen)
-	}
+	testkit.Need(t, slices.Equal(a, b) && got.ListSize == want.ListSize && got.Fields == want.Fields && got.seen == want.seen,
+		"got %v (%d, %d, %b), want %v (%d, %d, %b)", a, got.ListSize, got.Fields, got.seen, b, want.ListSize, want.Fields, want.seen)
 	for id := range maxWatched {
 		x, _ := got.Watched(id)
 		y, _ := want.Watched(id)
-		if string(x.Value) != string(y.Value) || x.Count != y.Count {
-			t.Fatalf("watched %d: got %q, want %q", id, x.Value, y.Value)
-		}
+		testkit.Need(t, string(x.Value) == string(y.Value) && x.Count == y.Count, "watched %d: got %q, want %q", id, x.Value, y.Value)
 		alone := readStateless(t, got.Enc[x.Start:x.End:x.End])
 		if x.Count > 0 && (len(alone) != 1 || alone[0].Value != string(x.Value)) {
 			t.Fatalf("watched %d stands at %d to %d as %v", id, x.Start, x.End, alone)
