@@ -63,9 +63,8 @@ func TestAnswersLeaveBeforeThoseWhoWait(t *testing.T) {
 			p.WantData(1, testkit.NoEnd)
 		}
 		h.do(func() {
-			if left != 0 || len(asked) != 2 || asked[0] != "/give/1" {
-				t.Errorf("asked %q; %d bytes of the first answer waited", asked, left)
-			}
+			testkit.Want(t, left == 0 && len(asked) == 2 && asked[0] == "/give/1",
+				"asked %q; %d bytes of the first answer waited", asked, left)
 		})
 	})
 }

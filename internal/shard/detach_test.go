@@ -7,7 +7,6 @@ import (
 	"sync"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/cabrank/cabrank/internal/h2"
 	"github.com/cabrank/cabrank/internal/testkit"
@@ -19,13 +18,7 @@ func (h *host) handOver() { h.other = make(chan net.Conn, 1) }
 // detached waits for the next connection that was handed over.
 func (h *host) detached() net.Conn {
 	h.t.Helper()
-	select {
-	case nc := <-h.other:
-		return nc
-	case <-time.After(patience):
-		h.t.Fatal("nothing was handed over")
-		return nil
-	}
+	return testkit.Take(h.t, h.other, patience, "nothing was handed over")
 }
 
 // strangers are first bytes that no HTTP/2 connection has, those that begin like its
@@ -51,13 +44,9 @@ func TestDetach(t *testing.T) {
 				nc := h.detached()
 				checkDetached(h, tr, nc, theirs, first)
 				h.do(func() {
-					if !l.Closed() || len(h.links) != 0 {
-						h.t.Errorf("the shard has %d links", len(h.links))
-					}
+					testkit.Want(h.t, l.Closed() && len(h.links) == 0, "the shard has %d links", len(h.links))
 				})
-				if len(h.ended) != 0 {
-					h.t.Error("the watcher was told of an end")
-				}
+				testkit.Want(h.t, len(h.ended) == 0, "the watcher was told of an end")
 			}
 		}
 	})
@@ -81,13 +70,11 @@ func checkDetached(h *host, tr transport, nc, theirs net.Conn, first string) {
 	h.t.Helper()
 	const more, answer = "and more", "an answer"
 	got := make([]byte, len(first)+len(more))
-	if _, err := io.ReadFull(nc, got[:len(first)]); err != nil {
-		h.t.Fatalf("got %q, %v", got, err)
-	}
+	_, err := io.ReadFull(nc, got[:len(first)])
+	testkit.Need(h.t, err == nil, "got %q, %v", got, err)
 	go func() { _, _ = io.WriteString(theirs, more) }() // ends with the read below
-	if _, err := io.ReadFull(nc, got[len(first):]); err != nil || string(got) != first+more {
-		h.t.Fatalf("got %q, %v; want %q", got, err, first+more)
-	}
+	_, err = io.ReadFull(nc, got[len(first):])
+	testkit.Need(h.t, err == nil && string(got) == first+more, "got %q, %v; want %q", got, err, first+more)
 	go func() { // ends with the read below
 		_, _ = io.WriteString(nc, answer)
 		if tr.half {
@@ -96,14 +83,12 @@ func checkDetached(h *host, tr transport, nc, theirs net.Conn, first string) {
 			_ = nc.Close()
 		}
 	}()
-	if all, err := io.ReadAll(theirs); err != nil || string(all) != answer {
-		h.t.Errorf("the peer got %q, %v", all, err)
-	}
+	all, err := io.ReadAll(theirs)
+	testkit.Want(h.t, err == nil && string(all) == answer, "the peer got %q, %v", all, err)
 	_ = theirs.Close()
 	if tr.half {
-		if n, err := nc.Read(got); n != 0 || !errors.Is(err, io.EOF) {
-			h.t.Errorf("after the peer's end: %d bytes, %v", n, err)
-		}
+		n, err := nc.Read(got)
+		testkit.Want(h.t, n == 0 && errors.Is(err, io.EOF), "after the peer's end: %d bytes, %v", n, err)
 	}
 	_ = nc.Close()
 }
@@ -161,9 +146,8 @@ func askStranger(h *host, tr transport, first string, step int) {
 	h.serve(ours)
 	go feedByPieces(h.t, theirs, first, step) // ends when they are read
 	got := make([]byte, len(first))
-	if _, err := io.ReadFull(theirs, got); err != nil || string(got) != first {
-		h.t.Errorf("got %q, %v; want %q", got, err, first)
-	}
+	_, err := io.ReadFull(theirs, got)
+	testkit.Want(h.t, err == nil && string(got) == first, "got %q, %v; want %q", got, err, first)
 }
 
 // askByDribble makes a call over HTTP/2, byte by byte.
@@ -216,11 +200,8 @@ func TestDetachFails(t *testing.T) {
 			}
 			l.feed([]byte("GET"))
 		})
-		if reason := h.awaitEnd(l); !errors.Is(reason, want) {
-			t.Errorf("reason: %v, want %v", reason, want)
-		}
-		if h.noted("detach: "+want.Error()) != 1 {
-			t.Errorf("told %q", h.events)
-		}
+		reason := h.awaitEnd(l)
+		testkit.Want(t, errors.Is(reason, want), "reason: %v, want %v", reason, want)
+		testkit.Want(t, h.noted("detach: "+want.Error()) == 1, "told %q", h.events)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"testing"
+	"time"
 
 	"golang.org/x/net/http2"
 
@@ -110,12 +111,9 @@ func TestCloseDuringABlockedWrite(t *testing.T) {
 		h.awaitBlocked(l)
 		reason := errors.New("enough")
 		h.do(func() { l.Close(reason); l.Close(io.EOF); l.Finish(io.EOF) })
-		if got := h.awaitEnd(l); !errors.Is(got, reason) {
-			t.Errorf("reason: %v", got)
-		}
-		if h.noted("lost sent=true") != 1 || len(h.links) != 0 {
-			t.Errorf("told %q, %d links", h.events, len(h.links))
-		}
+		got := h.awaitEnd(l)
+		testkit.Want(t, errors.Is(got, reason), "reason: %v", got)
+		testkit.Want(t, h.noted("lost sent=true") == 1 && len(h.links) == 0, "told %q, %d links", h.events, len(h.links))
 	})
 }
 
@@ -133,14 +131,11 @@ func TestEndTogetherWithData(t *testing.T) {
 			} else {
 				p.Close()
 			}
-			if reason := h.awaitEnd(l); !errors.Is(reason, io.EOF) && !errors.Is(reason, io.ErrClosedPipe) {
-				t.Fatalf("reason: %v", reason)
-			}
+			reason := h.awaitEnd(l)
+			testkit.Need(t, errors.Is(reason, io.EOF) || errors.Is(reason, io.ErrClosedPipe), "reason: %v", reason)
 			p.Close()
 		}
-		if h.noted("lost sent=true") == 0 {
-			t.Error("no stream was told")
-		}
+		testkit.Want(t, h.noted("lost sent=true") != 0, "no stream was told")
 	})
 }
 
@@ -169,9 +164,8 @@ func TestFinishSendsEverything(t *testing.T) {
 		p.WantGoAway(http2.ErrCodeNo)
 		p.WantClosed()
 		p.Close()
-		if got := h.awaitEnd(l); !errors.Is(got, reason) {
-			t.Errorf("reason: %v", got)
-		}
+		got := h.awaitEnd(l)
+		testkit.Want(t, errors.Is(got, reason), "reason: %v", got)
 	})
 }
 
@@ -196,9 +190,7 @@ func TestFinishWhileThePeerSends(t *testing.T) {
 		p.WantClosed()
 		p.Close()
 		h.awaitEnd(l)
-		if h.noted("lost sent=true") != 1 {
-			t.Errorf("told %q", h.events)
-		}
+		testkit.Want(t, h.noted("lost sent=true") == 1, "told %q", h.events)
 	})
 }
 
@@ -212,9 +204,8 @@ func TestProtocolError(t *testing.T) {
 		p.WantGoAway(http2.ErrCodeFrameSize)
 		p.WantClosed()
 		p.Close()
-		if reason := h.awaitEnd(l); reason == nil || reason.Error() != "FRAME_SIZE_ERROR: ping_size" {
-			t.Errorf("reason: %v", reason)
-		}
+		reason := h.awaitEnd(l)
+		testkit.Want(t, reason != nil && reason.Error() == "FRAME_SIZE_ERROR: ping_size", "reason: %v", reason)
 	})
 }
 
@@ -240,18 +231,13 @@ func TestGarbageInPlaceOfThePreface(t *testing.T) {
 		t := h.t
 		ours, theirs := tr.pair(t)
 		l := h.serve(ours)
-		if _, err := theirs.Write([]byte("GET / HTTP/1.1\r\n\r\n")); err != nil {
-			t.Fatal(err)
-		}
+		_, err := theirs.Write([]byte("GET / HTTP/1.1\r\n\r\n"))
+		testkit.Must(t, err)
 		got, err := io.ReadAll(theirs)
-		if err != nil || string(got) != "HTTP/1.1 505 no\r\n\r\n" {
-			t.Errorf("got %q, %v", got, err)
-		}
+		testkit.Want(t, err == nil && string(got) == "HTTP/1.1 505 no\r\n\r\n", "got %q, %v", got, err)
 		theirs.Close()
 		h.awaitEnd(l)
-		if h.noted("not HTTP/2: GET / HTTP/1.1") != 1 {
-			t.Errorf("told %q", h.events)
-		}
+		testkit.Want(t, h.noted("not HTTP/2: GET / HTTP/1.1") == 1, "told %q", h.events)
 	})
 }
 
@@ -292,9 +278,78 @@ func TestStopLeavesNothing(t *testing.T) {
 		h.Stop()
 		h.Stop()
 		for _, l := range []*Link{idle, busy, silent} {
-			if reason := h.awaitEnd(l); !errors.Is(reason, errStopped) {
-				t.Errorf("reason: %v", reason)
-			}
+			reason := h.awaitEnd(l)
+			testkit.Want(t, errors.Is(reason, errStopped), "reason: %v", reason)
 		}
 	})
+}
+
+// A link that is ended by what another one has read in the same round is not
+// read any more, whichever of them comes first.
+func TestLinkEndedByAnotherOfItsRound(t *testing.T) {
+	everywhere(t, func(h *host, tr transport) {
+		t := h.t
+		var links []*Link
+		var peers []*testkit.Peer
+		for range 5 {
+			l, p := h.caller(t, tr)
+			p.Fragile()
+			p.Skip(testkit.Headers)
+			links, peers = append(links, l), append(peers, p)
+		}
+		h.do(func() { // all are ready when the lock is free
+			for _, p := range peers {
+				if tr.raw { // a pipe would wait for its reader
+					request(p, 1, testkit.End, "/alone")
+				}
+			}
+		})
+		if !tr.raw {
+			request(peers[0], 1, testkit.End, "/alone")
+		}
+		testkit.Eventually(t, patience, "one link to be left", func() (alone bool) {
+			h.do(func() { alone = len(h.links) == 1 })
+			return alone
+		})
+		h.do(func() {
+			for _, l := range links {
+				testkit.Want(t, !l.closed || errors.Is(l.reason, errAlone), "reason: %v", l.reason)
+			}
+		})
+	})
+}
+
+// A task that is posted while sockets are read and written runs all the same.
+func TestPostedTasksBesideTraffic(t *testing.T) {
+	everywhere(t, func(h *host, tr transport) {
+		t := h.t
+		_, p := h.caller(t, tr)
+		posted := make(chan error, 1)
+		go func() { posted <- h.postInTurn(500) }() // ended below
+		for i := range uint32(100) {
+			id := 2*i + 1
+			request(p, id, testkit.NoEnd, "/echo")
+			p.WriteData(id, testkit.End, []byte("beside"))
+			p.WantHeaders(id, testkit.NoEnd)
+			p.WantDataBytes(id, []byte("beside"), testkit.NoEnd)
+			wantEnd(p, id)
+		}
+		testkit.Must(t, <-posted)
+	})
+}
+
+// postInTurn posts tasks, each when the one before has run.
+func (h *host) postInTurn(n int) error {
+	late := time.NewTimer(patience)
+	defer late.Stop()
+	ran := make(chan struct{}, 1)
+	for i := range n {
+		h.Post(task(func(time.Duration) { ran <- struct{}{} }))
+		select {
+		case <-ran:
+		case <-late.C:
+			return fmt.Errorf("task %d has not run", i)
+		}
+	}
+	return nil
 }

@@ -169,9 +169,7 @@ func (h *host) caller(t testing.TB, tr transport) (*Link, *testkit.Peer) {
 	ours, theirs := tr.pair(t)
 	l := h.serve(ours)
 	_, socket := l.driver.(*socket)
-	if socket != tr.raw {
-		t.Fatalf("%s is driven by %T", tr.name, l.driver)
-	}
+	testkit.Need(t, socket == tr.raw, "%s is driven by %T", tr.name, l.driver)
 	p := testkit.NewCaller(t, theirs)
 	p.Greet()
 	return l, p
@@ -181,9 +179,8 @@ func (h *host) caller(t testing.TB, tr transport) (*Link, *testkit.Peer) {
 func (h *host) LinkClosed(l *Link, reason error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if _, twice := h.ended[l]; twice {
-		h.t.Error("a link has ended twice")
-	}
+	_, twice := h.ended[l]
+	testkit.Want(h.t, !twice, "a link has ended twice")
 	h.ended[l] = reason
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/cabrank/cabrank/internal/h2"
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // R23: a shard's lock that is taken under another's is noticed in race builds;
@@ -22,9 +23,7 @@ func TestLocksOfTwoShards(t *testing.T) {
 	b.Lock()
 	defer b.Unlock()
 	defer func() {
-		if recover() == nil {
-			t.Error("nobody has noticed")
-		}
+		testkit.Want(t, recover() != nil, "nobody has noticed")
 	}()
 	a.Lock()
 }

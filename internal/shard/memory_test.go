@@ -61,9 +61,7 @@ func (w watched) Data(s *h2.Stream, p []byte, end bool) {
 }
 
 func (p *pair) read(f func()) {
-	if p.reading {
-		p.t.Error("an engine was fed while another one was")
-	}
+	testkit.Want(p.t, !p.reading, "an engine was fed while another one was")
 	p.reading = true
 	f()
 	if p.between != nil {
@@ -137,9 +135,7 @@ func (p *pair) Pong(*h2.Conn, [8]byte)                   {}
 // wantOver checks that a call has its whole answer.
 func wantOver(t *testing.T, a *ask, got int) {
 	t.Helper()
-	if a.status != "200" || !a.ended || a.got != got || a.stream.Open() {
-		t.Fatalf("the call: %+v, want 200 and %d bytes", *a, got)
-	}
+	testkit.Need(t, a.status == "200" && a.ended && a.got == got && !a.stream.Open(), "the call: %+v, want 200 and %d bytes", *a, got)
 }
 
 // turnWatch looks at every turn for as long as a test wants: none carries more
@@ -155,13 +151,10 @@ type turnWatch struct {
 // Run implements Task.
 func (w *turnWatch) Run(time.Duration) {
 	for _, l := range w.links {
-		if m := l.driver.(*memory); m.turn == w.carriage.turn && m.carried > carriedEach {
-			w.t.Errorf("one end sent %d bytes in one turn", m.carried)
-		}
+		m := l.driver.(*memory)
+		testkit.Want(w.t, m.turn != w.carriage.turn || m.carried <= carriedEach, "one end sent %d bytes in one turn", m.carried)
 	}
-	if w.carriage.sent > carriedAll {
-		w.t.Errorf("%d bytes went through memory in one turn", w.carriage.sent)
-	}
+	testkit.Want(w.t, w.carriage.sent <= carriedAll, "%d bytes went through memory in one turn", w.carriage.sent)
 	w.turns++
 	if w.stop {
 		return
@@ -227,9 +220,7 @@ func TestMemoryFinish(t *testing.T) {
 			p.caller.Finish(reason)
 		})
 		synctest.Wait()
-		if sink.left != 0 || !sink.lost || !give.lost {
-			t.Errorf("calls of an end that has finished: %+v, %+v", *sink, *give)
-		}
+		testkit.Want(t, sink.left == 0 && sink.lost && give.lost, "calls of an end that has finished: %+v, %+v", *sink, *give)
 		if got := h.awaitEnd(p.caller); !errors.Is(got, reason) {
 			t.Errorf("reason: %v", got)
 		}
@@ -249,9 +240,8 @@ func TestMemoryFinish(t *testing.T) {
 		})
 		synctest.Wait()
 		h.do(func() {
-			if !p.caller.Closed() || !p.callee.Closed() || len(h.links) != 0 {
-				t.Errorf("caller closed: %v, callee: %v, %d links", p.caller.Closed(), p.callee.Closed(), len(h.links))
-			}
+			testkit.Want(t, p.caller.Closed() && p.callee.Closed() && len(h.links) == 0,
+				"caller closed: %v, callee: %v, %d links", p.caller.Closed(), p.callee.Closed(), len(h.links))
 		})
 	})
 }
@@ -272,18 +262,12 @@ func TestMemoryCloseInTheMiddle(t *testing.T) {
 			behind = p.open("/echo", 1000)
 		})
 		synctest.Wait()
-		if !alone.lost || !behind.lost {
-			t.Errorf("told %+v, %+v", *alone, *behind)
-		}
-		if !errors.Is(h.awaitEnd(p.caller), errAlone) || !errors.Is(h.awaitEnd(q.callee), errAlone) {
-			t.Errorf("reasons: %v", h.ended)
-		}
-		if reason := h.awaitEnd(p.callee); !errors.Is(reason, io.EOF) {
-			t.Errorf("reason: %v", reason)
-		}
-		if !slices.Equal(asked, []string{"/alone", "/echo"}) {
-			t.Errorf("the service was asked for %q: the second call was behind the first", asked)
-		}
+		testkit.Want(t, alone.lost && behind.lost, "told %+v, %+v", *alone, *behind)
+		testkit.Want(t, errors.Is(h.awaitEnd(p.caller), errAlone) && errors.Is(h.awaitEnd(q.callee), errAlone), "reasons: %v", h.ended)
+		reason := h.awaitEnd(p.callee)
+		testkit.Want(t, errors.Is(reason, io.EOF), "reason: %v", reason)
+		testkit.Want(t, slices.Equal(asked, []string{"/alone", "/echo"}),
+			"the service was asked for %q: the second call was behind the first", asked)
 	})
 }
 
@@ -298,17 +282,14 @@ func TestMemoryJoinTooLate(t *testing.T) {
 			h.Join(a, b)
 		})
 		synctest.Wait()
-		if reason := h.awaitEnd(b); !errors.Is(reason, io.EOF) {
-			t.Errorf("reason: %v", reason)
-		}
+		reason := h.awaitEnd(b)
+		testkit.Want(t, errors.Is(reason, io.EOF), "reason: %v", reason)
 		h.Stop()
 		h.do(func() {
 			x, y = h.NewLink(h.config(false), service{h}, h), h.NewLink(h.config(true), service{h}, h)
 			h.Join(x, y)
 		})
-		if !errors.Is(h.awaitEnd(x), errStopped) || !errors.Is(h.awaitEnd(y), errStopped) {
-			t.Errorf("reasons: %v", h.ended)
-		}
+		testkit.Want(t, errors.Is(h.awaitEnd(x), errStopped) && errors.Is(h.awaitEnd(y), errStopped), "reasons: %v", h.ended)
 	})
 }
 
@@ -411,18 +392,12 @@ func (w *wildPairs) step(within *pair) {
 func (w *wildPairs) wantNothingLeft() {
 	w.t.Helper()
 	w.do(func() {
-		if len(w.links) != 0 {
-			w.t.Errorf("%d links are left", len(w.links))
-		}
+		testkit.Want(w.t, len(w.links) == 0, "%d links are left", len(w.links))
 	})
 	for _, a := range w.asks {
-		if a.stream.Open() {
-			w.t.Errorf("a call is open: %+v", *a)
-		}
+		testkit.Want(w.t, !a.stream.Open(), "a call is open: %+v", *a)
 	}
-	if used := w.budget.Used(); used != 0 {
-		w.t.Errorf("%d bytes are in use", used)
-	}
+	testkit.Equal(w.t, w.budget.Used(), 0, "bytes are in use")
 }
 
 // idlePair is how much a pair may take that has made a call and has none.
@@ -449,9 +424,7 @@ func TestMemoryIdleSize(t *testing.T) {
 	h.do(func() { h.pool.Trim(); h.pool.Trim() })
 	each := (liveBytes() - before) / pairs
 	t.Logf("an idle pair takes %d bytes", each)
-	if each > idlePair {
-		t.Errorf("an idle pair takes %d bytes, want %d at most", each, idlePair)
-	}
+	testkit.Want(t, each <= idlePair, "an idle pair takes %d bytes, want %d at most", each, idlePair)
 	runtime.KeepAlive(all)
 }
 

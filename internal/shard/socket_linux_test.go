@@ -31,16 +31,12 @@ func TestReadsFitTheirTime(t *testing.T) {
 		{leastRead, readTime / 1000, 2 * leastRead},
 	} {
 		d.learn(read.bytes, read.took)
-		if d.most != read.most {
-			t.Errorf("read %d: the next one brings %d bytes, not %d", i, d.most, read.most)
-		}
+		testkit.Want(t, d.most == read.most, "read %d: the next one brings %d bytes, not %d", i, d.most, read.most)
 	}
 	for range 20 {
 		d.learn(d.most, 1)
 	}
-	if d.most != mostOfCaller {
-		t.Errorf("cheap bytes are read %d at a time, not %d", d.most, mostOfCaller)
-	}
+	testkit.Want(t, d.most == mostOfCaller, "cheap bytes are read %d at a time, not %d", d.most, mostOfCaller)
 }
 
 // Answers of TLS to a peer that does not read them are bounded.
@@ -53,9 +49,8 @@ func TestAnswersOfTLSAreBounded(t *testing.T) {
 		d.blocked, d.records.out = true, make([]byte, mostUnsent+1)
 	})
 	request(p, 1, testkit.End, "/sink")
-	if reason := h.awaitEnd(l); !errors.Is(reason, errUnsent) {
-		t.Errorf("reason: %v", reason)
-	}
+	reason := h.awaitEnd(l)
+	testkit.Want(t, errors.Is(reason, errUnsent), "reason: %v", reason)
 	p.Close()
 }
 
@@ -72,18 +67,15 @@ func TestBrokenPeersAreNotRead(t *testing.T) {
 			told <- said
 		}()
 		const settings, dataOnStream0 = "\x00\x00\x00\x04\x00\x00\x00\x00\x00", "\x00\x00\x00\x00\x00\x00\x00\x00\x00"
-		if _, err := io.WriteString(theirs, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"+settings+dataOnStream0); err != nil {
-			t.Fatal(err)
-		}
+		_, err := io.WriteString(theirs, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"+settings+dataOnStream0)
+		testkit.Must(t, err)
 		more, most, sent := make([]byte, 64<<10), 256<<20, 0
 		for err := error(nil); err == nil && sent < most; {
 			var n int
 			n, err = theirs.Write(more)
 			sent += n
 		}
-		if sent > most/4 {
-			t.Errorf("%d bytes were taken from it", sent)
-		}
+		testkit.Want(t, sent <= most/4, "%d bytes were taken from it", sent)
 		h.awaitEnd(l)
 		const goAway = "\x07\x00\x00\x00\x00\x00" // type, flags, stream
 		if said := <-told; !bytes.Contains(said, []byte(goAway)) {
@@ -144,9 +136,7 @@ func TestWhoHasUsedUpItsShareWaits(t *testing.T) {
 		p.WantHeaders(1, testkit.NoEnd)
 		wantEnd(p, 1)
 	}
-	if first := <-order; first != "/quiet" {
-		t.Errorf("%s was read first", first)
-	}
+	testkit.Equal(t, <-order, "/quiet", "the first that is read")
 }
 
 // A socket that was given away is registered no longer: it stays open, and its events
@@ -161,9 +151,8 @@ func TestDetachedIsForgotten(t *testing.T) {
 			h.serve(ours)
 			go feedByPieces(t, theirs, "GET /", 1) // ends when all is read
 			nc := h.detached()
-			if n := h.watched(); n != 0 {
-				t.Fatalf("%d sockets are still registered with the poller", n)
-			}
+			n := h.watched()
+			testkit.Need(t, n == 0, "%d sockets are still registered with the poller", n)
 			if now := openDescriptors(t); now != before && round > 0 { // the poller is made for the first
 				t.Errorf("%d descriptors are open, %d before", now, before)
 			}

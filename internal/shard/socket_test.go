@@ -3,6 +3,7 @@ package shard
 import (
 	"errors"
 	"net"
+	"sync/atomic"
 	"syscall"
 	"testing"
 
@@ -60,9 +61,7 @@ func TestGoAwayOfAWorkerThatIsGone(t *testing.T) {
 				}
 			})
 			h.awaitEnd(l)
-			if h.noted("goaway") == goaways {
-				h.t.Fatal("the GOAWAY was not read")
-			}
+			testkit.Need(h.t, h.noted("goaway") != goaways, "the GOAWAY was not read")
 		}
 	})
 }
@@ -75,9 +74,8 @@ func TestResetByThePeer(t *testing.T) {
 	l := h.serve(ours)
 	testkit.Must(t, theirs.(*net.TCPConn).SetLinger(0))
 	theirs.Close() // with a reset
-	if reason := h.awaitEnd(l); !errors.Is(reason, syscall.ECONNRESET) {
-		t.Errorf("reason: %v", reason)
-	}
+	reason := h.awaitEnd(l)
+	testkit.Want(t, errors.Is(reason, syscall.ECONNRESET), "reason: %v", reason)
 }
 
 // Everything that a burst holds is read, also what is many times the read
@@ -101,8 +99,44 @@ func TestBurstLargerThanTheReadBuffer(t *testing.T) {
 			p.CloseWrite()
 		})
 		h.awaitEnd(l)
-		if l.Conn.LastPeerStream() != 39 || h.noted("lost sent=true") != 0 {
-			t.Errorf("last stream %d, told %q", l.Conn.LastPeerStream(), h.events)
+		testkit.Want(t, l.Conn.LastPeerStream() == 39 && h.noted("lost sent=true") == 0,
+			"last stream %d, told %q", l.Conn.LastPeerStream(), h.events)
+	})
+}
+
+// counted is a connection that counts what is written in one go.
+type counted struct {
+	net.Conn
+	writes *atomic.Int64
+}
+
+func (c counted) Write(p []byte) (int, error) {
+	c.writes.Add(1)
+	return c.Conn.Write(p)
+}
+
+// What was ready in one go leaves in one write: twenty calls that come together
+// are answered together.
+func TestAnswersLeaveTogether(t *testing.T) {
+	const calls = 20
+	testkit.CheckLeaks(t)
+	h := newHost(t)
+	ours, theirs := net.Pipe()
+	var writes atomic.Int64
+	h.serve(counted{ours, &writes})
+	p := testkit.NewCaller(t, theirs)
+	p.Greet()
+	p.WritePing([8]byte{1})
+	p.WantPingAck([8]byte{1}) // the greeting is over
+	before := writes.Load()
+	p.Batch(func() {
+		for i := range uint32(calls) {
+			request(p, 2*i+1, testkit.End, "/echo")
 		}
 	})
+	for i := range uint32(calls) {
+		p.WantHeaders(2*i+1, testkit.NoEnd)
+		wantEnd(p, 2*i+1)
+	}
+	testkit.Equal(t, writes.Load()-before, 1, "writes for %d calls", calls)
 }
