@@ -3,6 +3,8 @@ package worker
 import (
 	"testing"
 	"time"
+
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // Waits double from 100 ms to 30 s and spread by a fifth to both sides.
@@ -16,15 +18,9 @@ func TestBackOffDoublesToItsMaximum(t *testing.T) {
 	var now time.Duration
 	for i, wait := range want {
 		low, middle, high := b, b, b
-		if got := low.exited(now, 0, 0); got != wait*8/10 {
-			t.Errorf("exit %d, least: got %v, want %v", i+1, got, wait*8/10)
-		}
-		if got := high.exited(now, 0, 1); got != wait*12/10 {
-			t.Errorf("exit %d, most: got %v, want %v", i+1, got, wait*12/10)
-		}
-		if got := middle.exited(now, 0, 0.5); got != wait {
-			t.Errorf("exit %d: got %v, want %v", i+1, got, wait)
-		}
+		testkit.Equal(t, low.exited(now, 0, 0), wait*8/10, "exit %d, least", i+1)
+		testkit.Equal(t, high.exited(now, 0, 1), wait*12/10, "exit %d, most", i+1)
+		testkit.Equal(t, middle.exited(now, 0, 0.5), wait, "exit %d", i+1)
 		b = middle
 		now += wait
 	}
@@ -36,18 +32,10 @@ func TestBackOffForgetsAfterASteadyLife(t *testing.T) {
 	for range 8 {
 		b.exited(0, 0, 0.5)
 	}
-	if !b.looping {
-		t.Error("8 exits at once are no crash loop")
-	}
-	if got := b.exited(time.Minute, 60*time.Second-1, 0.5); got != 25600*time.Millisecond {
-		t.Errorf("after a process just too short: %v, want 25.6s", got)
-	}
-	if got := b.exited(3*time.Minute, 60*time.Second, 0.5); got != 100*time.Millisecond {
-		t.Errorf("after a steady process: %v, want 100ms", got)
-	}
-	if b.looping {
-		t.Error("still a crash loop after a steady process")
-	}
+	testkit.Want(t, b.looping, "8 exits at once are no crash loop")
+	testkit.Equal(t, b.exited(time.Minute, 60*time.Second-1, 0.5), 25600*time.Millisecond, "after a process just too short")
+	testkit.Equal(t, b.exited(3*time.Minute, 60*time.Second, 0.5), 100*time.Millisecond, "after a steady process")
+	testkit.Want(t, !b.looping, "still a crash loop after a steady process")
 }
 
 // Five exits within 60 s are a crash loop, on the edge too; five in 60 s and a
@@ -69,9 +57,7 @@ func TestCrashLoopNeedsFiveExitsInAMinute(t *testing.T) {
 		for _, at := range test.exits {
 			b.exited(at, time.Second, 0.5)
 		}
-		if b.looping != test.want {
-			t.Errorf("%s: crash loop %v, want %v", test.name, b.looping, test.want)
-		}
+		testkit.Want(t, b.looping == test.want, "%s: crash loop %v, want %v", test.name, b.looping, test.want)
 	}
 }
 
@@ -82,7 +68,5 @@ func TestCrashLoopLastsThroughLongWaits(t *testing.T) {
 	for range 20 {
 		now += b.exited(now, 0, 0.5)
 	}
-	if !b.looping {
-		t.Error("a worker that is never ready left its crash loop")
-	}
+	testkit.Want(t, b.looping, "a worker that is never ready left its crash loop")
 }

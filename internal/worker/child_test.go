@@ -18,21 +18,15 @@ func TestLifeHears(t *testing.T) {
 	for _, f := range []finding{stranger, stranger, failed("nobody listens"), stranger, stranger} {
 		shared.hear(f, now)
 	}
-	if shared.taken != 2 {
-		t.Errorf("%d strangers in a row, want 2", shared.taken)
-	}
+	testkit.Want(t, shared.taken == 2, "%d strangers in a row, want 2", shared.taken)
 	var l child
 	l.hear(finding{Answer: health.Answer{Said: health.Serving}, owners: []int{7}}, now)
-	if !l.judge.Serving || l.waiting || !l.readyAt.Equal(now) || len(l.watched) != 1 {
-		t.Errorf("serves: %+v", l)
-	}
+	testkit.Want(t, l.judge.Serving && !l.waiting && l.readyAt.Equal(now) && len(l.watched) == 1, "serves: %+v", l)
 	l.stopped = true
 	for range 5 {
 		l.hear(finding{Answer: health.Answer{Asked: now}}, now)
 	}
-	if !l.judge.Serving || l.judge.Verdict() != health.OK {
-		t.Error("questions to a stopped process counted against it")
-	}
+	testkit.Want(t, l.judge.Serving && l.judge.Verdict() == health.OK, "questions to a stopped process counted against it")
 }
 
 func TestProcessStates(t *testing.T) {
@@ -53,17 +47,11 @@ func TestProcessStates(t *testing.T) {
 		{child{readyAt: ready, stopped: true}, Stopped},
 		{child{stopped: true}, Stopped},
 	} {
-		if got := test.child.state(CrashLoop); got != test.want {
-			t.Errorf("%+v: got %v, want %v", test.child, got, test.want)
-		}
+		testkit.Equal(t, test.child.state(CrashLoop), test.want, "%+v", test.child)
 	}
 	l := child{readyAt: ready}
-	if got := l.served(ready.Add(time.Minute)); got != time.Minute {
-		t.Errorf("served %v", got)
-	}
-	if got := (&child{}).served(ready); got != 0 {
-		t.Errorf("never ready: served %v", got)
-	}
+	testkit.Equal(t, l.served(ready.Add(time.Minute)), time.Minute, "served")
+	testkit.Equal(t, (&child{}).served(ready), 0, "never ready: served")
 }
 
 // R6: the time in which this process did not run counts neither for a boot nor for a
@@ -73,22 +61,17 @@ func TestSuspendedTimeTellsNothing(t *testing.T) {
 	l := child{looked: start, booted: start, stoppedAt: start, cpuWatch: cpuWatch{since: start, served: 7}}
 	l.judge.Hear(health.Answer{Asked: start}, start)
 	judge := l.judge
-	if l.wasSuspended(start.Add(suspendedAfter-1)) || !l.booted.Equal(start) || l.judge != judge {
-		t.Errorf("a short pause changes something: %+v", l)
-	}
+	testkit.Want(t, !l.wasSuspended(start.Add(suspendedAfter-1)) && l.booted.Equal(start) && l.judge == judge,
+		"a short pause changes something: %+v", l)
 	resumed := l.looked.Add(time.Minute)
-	if !l.wasSuspended(resumed) {
-		t.Error("a minute without a look is not noticed")
-	}
+	testkit.Want(t, l.wasSuspended(resumed), "a minute without a look is not noticed")
 	if want := start.Add(time.Minute); !l.booted.Equal(want) || !l.stoppedAt.Equal(want) {
 		t.Errorf("booted %v, stopped %v after the start, want a minute", l.booted.Sub(start), l.stoppedAt.Sub(start))
 	}
 	if judge.Excuse(resumed); l.judge != judge || l.cpuWatch != (cpuWatch{served: 7}) {
 		t.Errorf("what was seen before still counts: %+v, %+v", l.judge, l.cpuWatch)
 	}
-	if l.wasSuspended(resumed.Add(tickEvery)) {
-		t.Error("the next look, in time, is called late")
-	}
+	testkit.Want(t, !l.wasSuspended(resumed.Add(tickEvery)), "the next look, in time, is called late")
 }
 
 // A reload that sets hang_timeout to 0, or back, counts for workers that run: with 0 an
@@ -103,9 +86,7 @@ func TestHangTimeoutFollowsAReload(t *testing.T) {
 		o.HangTimeout = timeout
 		s.Configure(o)
 		s.workers[0].look(l)
-		if l.judge.Timeout != timeout {
-			t.Errorf("hang_timeout %v: judged by %v", timeout, l.judge.Timeout)
-		}
+		testkit.Want(t, l.judge.Timeout == timeout, "hang_timeout %v: judged by %v", timeout, l.judge.Timeout)
 	}
 }
 
@@ -115,21 +96,13 @@ func TestAliveNeedsBeats(t *testing.T) {
 	testkit.Must(t, err)
 	s.began = time.Now().Add(-time.Hour)
 	s.workers[0].showBeat()
-	if !s.Alive() {
-		t.Error("not alive after a beat")
-	}
+	testkit.Want(t, s.Alive(), "not alive after a beat")
 	s.workers[1].beat.Store(int64(time.Hour - stuckAfter - time.Second))
-	if s.Alive() {
-		t.Error("alive though a worker's goroutine is silent")
-	}
+	testkit.Want(t, !s.Alive(), "alive though a worker's goroutine is silent")
 	s.workers[1].beat.Store(noBeat)
-	if !s.Alive() {
-		t.Error("not alive though the goroutine has ended")
-	}
+	testkit.Want(t, s.Alive(), "not alive though the goroutine has ended")
 	s.beat.Store(int64(time.Hour - stuckAfter - time.Second))
-	if s.Alive() {
-		t.Error("alive although the foreman has been silent for too long")
-	}
+	testkit.Want(t, !s.Alive(), "alive although the foreman has been silent for too long")
 }
 
 // Why a process was killed stays: what is seen of it while it dies, a socket that has
@@ -141,9 +114,7 @@ func TestDyingProcessSaysNothing(t *testing.T) {
 	stranger := failed(process.ErrStranger.Error())
 	stranger.taken = true
 	l.hear(stranger, time.Now())
-	if got := l.how(nil); got != "not ready: it speaks TLS" {
-		t.Error(got)
-	}
+	testkit.Equal(t, l.how(nil), "not ready: it speaks TLS", "how it is")
 }
 
 // A kill that the control group has counted just then is the end of one worker, and of no
@@ -157,9 +128,8 @@ func TestOutOfMemoryIsNamed(t *testing.T) {
 	}
 	want := func(when string, yes, known bool) {
 		t.Helper()
-		if oom, sure := o.killed(); oom != yes || sure != known {
-			t.Errorf("%s: out of memory %v, known %v", when, oom, sure)
-		}
+		oom, sure := o.killed()
+		testkit.Want(t, oom == yes && sure == known, "%s: out of memory %v, known %v", when, oom, sure)
 	}
 	pass(0)
 	want("at the start, of kills before it", false, true)

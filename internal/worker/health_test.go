@@ -30,13 +30,7 @@ type patient struct {
 // next waits for the next finding.
 func (p *patient) next(t *testing.T) finding {
 	t.Helper()
-	select {
-	case f := <-p.findings:
-		return f
-	case <-time.After(time.Minute):
-		t.Fatal("nothing was found")
-		return finding{}
-	}
+	return testkit.Take(t, p.findings, time.Minute, "nothing was found")
 }
 
 // probe runs a prober against a server with health, on a unix socket, until the
@@ -82,16 +76,12 @@ func TestProberFollowsTheBoot(t *testing.T) {
 	for v.Said == health.Nothing {
 		v = p.next(t)
 	}
-	if v.Said != health.NotServing {
-		t.Fatalf("while it starts: %+v", v)
-	}
+	testkit.Need(t, v.Said == health.NotServing, "while it starts: %+v", v)
 	p.health.SetServingStatus("", grpc_health_v1.HealthCheckResponse_SERVING)
 	for v.Said == health.NotServing {
 		v = p.next(t)
 	}
-	if v.Said != health.Serving {
-		t.Fatalf("when it serves: %+v", v)
-	}
+	testkit.Need(t, v.Said == health.Serving, "when it serves: %+v", v)
 }
 
 // A worker that listens and says nothing is not said to listen nowhere for as long as
@@ -108,9 +98,8 @@ func TestProberFindsAMuteListener(t *testing.T) {
 	for strings.HasPrefix(v.Reason, "nothing listens on ") {
 		v, asked = p.next(t), time.Now()
 	}
-	if want := "it takes connections, and has not answered the health question"; v.Said != health.Nothing || v.Reason != want {
-		t.Errorf("%+v, want %q", v, want)
-	}
+	want := "it takes connections, and has not answered the health question"
+	testkit.Want(t, v.Said == health.Nothing && v.Reason == want, "%+v, want %q", v, want)
 	if v := p.next(t); time.Since(asked) < p.prober.timeout/2 {
 		t.Errorf("the question itself took %v: %+v", time.Since(asked), v)
 	}
@@ -128,9 +117,7 @@ func TestProberDoesAsItIsTold(t *testing.T) {
 	w, l := new(worker), &child{prober: p.prober, stopped: true}
 	now := time.Now()
 	w.ask(l, now)
-	if l.asking {
-		t.Fatal("a stopped process is asked")
-	}
+	testkit.Need(t, !l.asking, "a stopped process is asked")
 	l.stopped = false
 	for range 2 {
 		w.ask(l, now)

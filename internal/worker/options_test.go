@@ -28,9 +28,8 @@ func validOptions() Options {
 func TestNewFillsInParts(t *testing.T) {
 	s, err := New(validOptions())
 	testkit.Must(t, err)
-	if o := s.options; o.Executable == "" || o.Logger == nil || o.Activity == nil || o.Output.Writer == nil {
-		t.Errorf("parts are missing: %+v", o)
-	}
+	o := s.options
+	testkit.Want(t, o.Executable != "" && o.Logger != nil && o.Activity != nil && o.Output.Writer != nil, "parts are missing: %+v", o)
 }
 
 // A supervisor that was never started can be stopped, and is then used up.
@@ -39,12 +38,8 @@ func TestStopBeforeStart(t *testing.T) {
 	testkit.Must(t, err)
 	s.Stop(t.Context())
 	s.Stop(t.Context())
-	if err := s.Start(t.Context()); err == nil {
-		t.Error("Start after Stop succeeded")
-	}
-	if !s.Alive() || s.EverReady() {
-		t.Errorf("alive %v, ever ready %v; want true, false", s.Alive(), s.EverReady())
-	}
+	testkit.Want(t, s.Start(t.Context()) != nil, "Start after Stop succeeded")
+	testkit.Want(t, s.Alive() && !s.EverReady(), "alive %v, ever ready %v; want true, false", s.Alive(), s.EverReady())
 }
 
 // The states and causes are label values: short, different, and no others.
@@ -59,7 +54,5 @@ func TestLabelsAreBounded(t *testing.T) {
 	for _, reason := range Reasons() {
 		seen[reason.String()] = true
 	}
-	if len(seen) != 27 || seen["unknown"] {
-		t.Errorf("labels %v", seen)
-	}
+	testkit.Want(t, len(seen) == 27 && !seen["unknown"], "labels %v", seen)
 }

@@ -3,6 +3,8 @@ package worker
 import (
 	"testing"
 	"time"
+
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 func TestOutputFormats(t *testing.T) {
@@ -32,9 +34,7 @@ func TestOutputFormats(t *testing.T) {
 	} {
 		by := speaker{Worker: "worker-1", Hook: test.hook, Stream: test.stream}
 		got := string(Output{JSON: test.json}.append(nil, by, []byte(test.text), now))
-		if got != test.want+"\n" {
-			t.Errorf("%q: got %q, want %q", test.text, got, test.want)
-		}
+		testkit.Want(t, got == test.want+"\n", "%q: got %q, want %q", test.text, got, test.want)
 	}
 }
 
@@ -45,8 +45,6 @@ func TestUnbuffering(t *testing.T) {
 		"/usr/bin/python3.11": "PYTHONUNBUFFERED=1 in its environment",
 		"/usr/bin/node":       "", "/srv/ruby/bin/worker": "", "": "",
 	} {
-		if got := unbuffering(program); got != want {
-			t.Errorf("%q: got %q, want %q", program, got, want)
-		}
+		testkit.Equal(t, unbuffering(program), want, "%q", program)
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // world is a set of places under a plan, with processes that take as many steps
@@ -47,17 +49,14 @@ func (w *world) start(number int) {
 	for len(w.places) <= number {
 		w.places = append(w.places, place{number: len(w.places)})
 	}
-	if w.places[number].occupancy != 0 {
-		w.t.Fatalf("place %d is started twice: %+v", number, w.places)
-	}
+	testkit.Need(w.t, w.places[number].occupancy == 0, "place %d is started twice: %+v", number, w.places)
 	w.last++
 	w.places[number] = place{number: number, occupancy: w.last, isNew: w.first != 0}
 }
 
 func (w *world) retire(number int) {
-	if s := w.places[number]; s.occupancy == 0 || s.retiring {
-		w.t.Fatalf("place %d is retired, which has nobody to leave: %+v", number, w.places)
-	}
+	s := w.places[number]
+	testkit.Need(w.t, s.occupancy != 0 && !s.retiring, "place %d is retired, which has nobody to leave: %+v", number, w.places)
 	w.places[number].retiring, w.places[number].ready = true, false
 }
 
@@ -66,15 +65,12 @@ func (w *world) check(before count, due steps) {
 	w.t.Helper()
 	now := census(w.places)
 	w.most = max(min(w.most, before.occupied), w.plan.wanted+w.plan.surge)
-	if now.occupied > w.most {
-		w.t.Fatalf("%d processes, %d wanted and %d more allowed: %+v", now.occupied, w.plan.wanted, w.plan.surge, w.places)
-	}
-	if len(due.retire) > 0 && now.leaving > max(w.plan.draining, before.leaving) {
-		w.t.Fatalf("%d leave at a time, %d may: %+v", now.leaving, w.plan.draining, w.places)
-	}
-	if now.ready < before.ready && now.ready < min(w.plan.minReady, w.plan.wanted) {
-		w.t.Fatalf("%d are ready, %d must stay: %+v", now.ready, w.plan.minReady, w.places)
-	}
+	testkit.Need(w.t, now.occupied <= w.most,
+		"%d processes, %d wanted and %d more allowed: %+v", now.occupied, w.plan.wanted, w.plan.surge, w.places)
+	testkit.Need(w.t, len(due.retire) == 0 || now.leaving <= max(w.plan.draining, before.leaving),
+		"%d leave at a time, %d may: %+v", now.leaving, w.plan.draining, w.places)
+	testkit.Need(w.t, now.ready >= before.ready || now.ready >= min(w.plan.minReady, w.plan.wanted),
+		"%d are ready, %d must stay: %+v", now.ready, w.plan.minReady, w.places)
 }
 
 // happen has one process boot, crash, come back or end.
@@ -179,9 +175,8 @@ func TestPlanSteps(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			got := test.plan.next(test.places)
-			if !slices.Equal(got.start, test.start) || !slices.Equal(got.retire, test.retire) {
-				t.Errorf("start %v, retire %v; want %v, %v", got.start, got.retire, test.start, test.retire)
-			}
+			testkit.Want(t, slices.Equal(got.start, test.start) && slices.Equal(got.retire, test.retire),
+				"start %v, retire %v; want %v, %v", got.start, got.retire, test.start, test.retire)
 		})
 	}
 }
@@ -196,9 +191,8 @@ func TestPlanIsAsFastAsPromised(t *testing.T) {
 		boot, leave := 1+random.IntN(50), 1+random.IntN(50)
 		took := rollFor(t, p, func() int { return boot - random.IntN(1+random.IntN(boot)) }, func() int { return leave - random.IntN(1+random.IntN(leave)) })
 		limit := (p.wanted + p.atOnce() - 1) / p.atOnce() * (boot + leave)
-		if took > limit {
-			t.Errorf("seed %d: %+v, boots of %d and drains of %d: the roll took %d, at most %d are promised", seed, p, boot, leave, took, limit)
-		}
+		testkit.Want(t, took <= limit,
+			"seed %d: %+v, boots of %d and drains of %d: the roll took %d, at most %d are promised", seed, p, boot, leave, took, limit)
 	}
 }
 
@@ -256,8 +250,6 @@ func TestOutage(t *testing.T) {
 		{[]place{looping, {occupancy: 3, lost: true}}, false},
 		{[]place{looping, {occupancy: 3, ready: true}}, false},
 	} {
-		if got := outage(test.places); got != test.want {
-			t.Errorf("%+v: %v", test.places, got)
-		}
+		testkit.Equal(t, outage(test.places), test.want, "%+v", test.places)
 	}
 }

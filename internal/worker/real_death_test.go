@@ -40,9 +40,7 @@ func startSupervisor(t *testing.T, transport string, startPort int, command []st
 	})
 	lines := bufio.NewScanner(out)
 	for range 2 {
-		if !lines.Scan() {
-			t.Fatal("the supervisor ended early")
-		}
+		testkit.Need(t, lines.Scan(), "the supervisor ended early")
 	}
 	return cmd
 }
@@ -79,12 +77,10 @@ func TestNothingOutlivesKill9(t *testing.T) {
 			waitMarked(t, mark)
 			again := startSupervisor(t, test.transport, port, self("serve"))
 			testkit.Must(t, again.Process.Signal(unix.SIGTERM))
-			if err := again.Wait(); err != nil {
-				t.Errorf("second supervisor: %v", err)
-			}
-			if left, _ := filepath.Glob(filepath.Join(os.Getenv("XDG_RUNTIME_DIR"), "*")); len(left) > 0 {
-				t.Errorf("%v is left in the runtime directory", left)
-			}
+			err := again.Wait()
+			testkit.Want(t, err == nil, "second supervisor: %v", err)
+			left, _ := filepath.Glob(filepath.Join(os.Getenv("XDG_RUNTIME_DIR"), "*"))
+			testkit.Want(t, len(left) == 0, "%v is left in the runtime directory", left)
 		})
 	}
 }
@@ -173,13 +169,11 @@ func TestKeeperNobodyHears(t *testing.T) {
 	defer says.Close()
 	keeper := exec.Command(testBinary(), "keeper")
 	keeper.Stdin, keeper.Stdout = strings.NewReader(fmt.Sprintf("add %d\n", worker.Process.Pid)), says
-	if err := keeper.Run(); err != nil {
-		t.Errorf("the keeper: %v", err)
-	}
+	err = keeper.Run()
+	testkit.Want(t, err == nil, "the keeper: %v", err)
 	_ = worker.Process.Kill() // in vain, for it has ended
-	if err := <-ended; err == nil || err.Error() != "signal: terminated" {
-		t.Errorf("the worker: %v", err)
-	}
+	err = <-ended
+	testkit.Want(t, err != nil && err.Error() == "signal: terminated", "the worker: %v", err)
 }
 
 // A keeper that does not answer holds nothing up, and does not stay.
@@ -195,14 +189,12 @@ func TestOrphansAreReaped(t *testing.T) {
 	h := startHouse(t, func(o *Options) { o.Count.N, o.Command = 2, shell(`(true &); (true &); exit 7`) })
 	h.eventually("crash loops", func() bool { return h.Workers()[0].State == CrashLoop && h.Workers()[1].State == CrashLoop })
 	for _, status := range h.Workers() {
-		if len(status.Restarts) != 1 || status.Restarts[CauseExit] < 5 || status.LastExit != "exit status 7" {
-			t.Errorf("%s: %+v", status.Name, status)
-		}
+		testkit.Want(t, len(status.Restarts) == 1 && status.Restarts[CauseExit] >= 5 && status.LastExit == "exit status 7",
+			"%s: %+v", status.Name, status)
 	}
 	log := h.logs.String() // it goes on; the line of a crash loop repeats the status
-	if count := strings.Count(log, `msg="worker ended"`); count != strings.Count(log, `how="exit status 7"`)-strings.Count(log, "crash loop") {
-		t.Errorf("%d ends, not all with status 7", count)
-	}
+	testkit.Equal(t, strings.Count(log, `msg="worker ended"`), strings.Count(log, `how="exit status 7"`)-strings.Count(log, "crash loop"),
+		"ends, not all with status 7")
 	h.eventually("no zombie", func() bool { return zombies() == 0 })
 }
 
@@ -252,9 +244,8 @@ func TestStopNeverHangs(t *testing.T) {
 			if test.prepare != nil {
 				test.prepare(h)
 			}
-			if took := h.stopsWithin(context.Background(), most); took < least {
-				t.Errorf("Stop took %v, at least %v are expected", took, least)
-			}
+			took := h.stopsWithin(context.Background(), most)
+			testkit.Want(t, took >= least, "Stop took %v, at least %v are expected", took, least)
 		})
 	}
 }
@@ -268,9 +259,7 @@ func TestStopWaitsForTheWholeGroup(t *testing.T) {
 	h.waitReady(1)
 	h.eventually("the trap", func() bool { return strings.Contains(h.logs.String(), "armed") })
 	h.Stop(context.Background())
-	if !strings.Contains(h.logs.String(), "worker-1 | finished\n") {
-		t.Error("the rest of the group was killed before its time")
-	}
+	testkit.Want(t, strings.Contains(h.logs.String(), "worker-1 | finished\n"), "the rest of the group was killed before its time")
 }
 
 // The end of the context skips to KILL, for every Stop that waits.

@@ -50,9 +50,8 @@ func TestHooksRunAroundALife(t *testing.T) {
 		"before_start": "", "after_ready": fmt.Sprint(pid), "before_stop": fmt.Sprint(pid),
 	} {
 		got := h.said("worker-1 " + hook + " | ")
-		if want := common + hook + " pid=" + pid; len(got) != 1 || got[0] != want {
-			t.Errorf("%s said %q, want %q once", hook, got, want)
-		}
+		want := common + hook + " pid=" + pid
+		testkit.Want(t, len(got) == 1 && got[0] == want, "%s said %q, want %q once", hook, got, want)
 	}
 }
 
@@ -64,9 +63,8 @@ func TestHookBeforeStartFails(t *testing.T) {
 	})
 	h.waitReady(1)
 	got := h.first()
-	if got.Restarts[CauseHookFailed] != 1 || got.LastExit != "hook before_start: exit status 7" {
-		t.Errorf("restarts %v, last exit %q", got.Restarts, got.LastExit)
-	}
+	testkit.Want(t, got.Restarts[CauseHookFailed] == 1 && got.LastExit == "hook before_start: exit status 7",
+		"restarts %v, last exit %q", got.Restarts, got.LastExit)
 }
 
 // A hook that takes too long is killed with all that it started, while the
@@ -76,9 +74,7 @@ func TestHookTakesTooLong(t *testing.T) {
 		o.Hooks.BeforeStart, o.BootTimeout = []string{"sh", "-c", `sleep 1000 & sleep 1000`}, 700*time.Millisecond
 	})
 	h.eventually("the failed start", func() bool { return h.first().Restarts[CauseHookFailed] > 0 })
-	if got := h.first().LastExit; got != "hook before_start: not over after 700ms, killed" {
-		t.Errorf("last exit %q", got)
-	}
+	testkit.Equal(t, h.first().LastExit, "hook before_start: not over after 700ms, killed", "last exit")
 	beat := h.workerAt(0).beat.Load()
 	h.eventually("beats", func() bool { return h.workerAt(0).beat.Load() > beat+int64(time.Second) })
 }
@@ -92,13 +88,11 @@ func TestOtherHooksFail(t *testing.T) {
 	h.eventually("the failure", func() bool {
 		return strings.Contains(h.logs.String(), `msg="hook failed" worker=worker-1 error="hook after_ready: exit status 1"`)
 	})
-	if got := h.first(); got.State != Ready || len(got.Restarts) != 0 {
-		t.Errorf("state %v, restarts %v", got.State, got.Restarts)
-	}
+	got := h.first()
+	testkit.Want(t, got.State == Ready && len(got.Restarts) == 0, "state %v, restarts %v", got.State, got.Restarts)
 	h.Stop(context.Background())
-	if !strings.Contains(h.logs.String(), "hook before_stop: fork/exec /no/such/program") {
-		t.Error("the failure of before_stop is not in the log")
-	}
+	testkit.Want(t, strings.Contains(h.logs.String(), "hook before_stop: fork/exec /no/such/program"),
+		"the failure of before_stop is not in the log")
 }
 
 // Stop waits for no hook but before_stop, and for that one until it is told to
@@ -159,9 +153,7 @@ func TestWarmUpComesBeforeReadiness(t *testing.T) {
 	h.eventually("the reason", func() bool {
 		return strings.Contains(h.logs.String(), "warm-up: /shop.Cart/Warm answered Unavailable: caches are empty")
 	})
-	if h.rank.ready() != 0 {
-		t.Error("a cold worker gets calls")
-	}
+	testkit.Want(t, h.rank.ready() == 0, "a cold worker gets calls")
 	h.signal(unix.SIGUSR2)
 	h.waitReady(1)
 }
@@ -176,12 +168,8 @@ func TestWarmUpMethodIsUnknown(t *testing.T) {
 	h.eventually("the line", func() bool { return strings.Contains(h.logs.String(), line) })
 	before := h.first().Restarts[CauseBootTimeout]
 	h.eventually("two more attempts", func() bool { return h.first().Restarts[CauseBootTimeout] >= before+2 })
-	if got := strings.Count(h.logs.String(), line); got != 1 {
-		t.Errorf("%d lines, want 1", got)
-	}
-	if len(h.rank.seen().everUp) != 0 {
-		t.Error("the worker was ready")
-	}
+	testkit.Equal(t, strings.Count(h.logs.String(), line), 1, "lines")
+	testkit.Want(t, len(h.rank.seen().everUp) == 0, "the worker was ready")
 }
 
 // A worker that computes for a call that should be over is replaced; one whose
@@ -220,21 +208,16 @@ func TestRecycleByCalls(t *testing.T) {
 	h.eventually("both recycled", func() bool {
 		return h.retired(ReasonCalls) == 2 && h.Overview().Settled && h.rank.ready() == 2
 	})
-	if fewest, most := stop(); fewest < 2 || most > 3 {
-		t.Errorf("at least %d ready and at most %d processes; want 2 and 3", fewest, most)
-	}
+	fewest, most := stop()
+	testkit.Want(t, fewest >= 2 && most <= 3, "at least %d ready and at most %d processes; want 2 and 3", fewest, most)
 	for name, pid := range h.pids() {
-		if old[name] == pid {
-			t.Errorf("%s still has process %d", name, pid)
-		}
+		testkit.Want(t, old[name] != pid, "%s still has process %d", name, pid)
 	}
 	// The fresh ones have served nothing: two looks of the foreman find nothing.
 	began, fresh := time.Now(), h.pids()
 	h.eventually("two looks", func() bool { return time.Since(began) > 2*foremanTick+500*time.Millisecond })
 	for name, pid := range h.pids() {
-		if fresh[name] != pid {
-			t.Errorf("%s was recycled again", name)
-		}
+		testkit.Want(t, fresh[name] == pid, "%s was recycled again", name)
 	}
 }
 
@@ -251,9 +234,8 @@ func TestRecycleFails(t *testing.T) {
 	h.rank.setWork(Work{Served: 10})
 	h.eventually("the end of it", func() bool { return strings.Contains(h.logs.String(), "recycling postponed") })
 	h.eventually("peace", func() bool { return h.Overview().Settled })
-	if got := h.first(); got.PID != pid || got.State != Ready {
-		t.Errorf("the old worker is %v, process %d, was %d", got.State, got.PID, pid)
-	}
+	got := h.first()
+	testkit.Want(t, got.PID == pid && got.State == Ready, "the old worker is %v, process %d, was %d", got.State, got.PID, pid)
 }
 
 // What workers hold in memory is read for those that are ready.
@@ -269,7 +251,5 @@ func TestWeights(t *testing.T) {
 		}
 		return true
 	})
-	if got := (*weights)(nil).of(1); got != 0 {
-		t.Errorf("nobody knows, but it is %d", got)
-	}
+	testkit.Equal(t, (*weights)(nil).of(1), 0, "what nobody knows")
 }

@@ -3,6 +3,8 @@
 package worker
 
 import (
+	"context"
+	"errors"
 	"net"
 	"os"
 	"path/filepath"
@@ -33,14 +35,11 @@ func TestWorkersBecomeReady(t *testing.T) {
 			t.Run(transport+" "+kind, func(t *testing.T) {
 				h := startHouse(t, func(o *Options) { o.Count.N, o.Transport, o.Command = 3, transport, self(kind) })
 				h.waitReady(3)
-				if !h.EverReady() || !h.Alive() {
-					t.Errorf("ever ready %v, alive %v", h.EverReady(), h.Alive())
-				}
+				testkit.Want(t, h.EverReady() && h.Alive(), "ever ready %v, alive %v", h.EverReady(), h.Alive())
 				for _, status := range h.Workers() {
 					h.eventually(status.Name+" ready", func() bool { return h.Workers()[0].State == Ready })
-					if status.Network != transport || status.Address != h.rank.seen().up[status.Name] || status.PID == 0 {
-						t.Errorf("status %+v", status)
-					}
+					testkit.Want(t, status.Network == transport && status.Address == h.rank.seen().up[status.Name] && status.PID != 0,
+						"status %+v", status)
 				}
 			})
 		}
@@ -76,15 +75,11 @@ func TestHealthTakesOutAndBack(t *testing.T) {
 	}{{unix.SIGUSR1, unix.SIGUSR2}, {unix.SIGHUP, unix.SIGHUP}} {
 		h.signal(step.away)
 		h.waitState(NotServing)
-		if h.rank.ready() != 0 {
-			t.Errorf("%v: still in the rank", step.away)
-		}
+		testkit.Want(t, h.rank.ready() == 0, "%v: still in the rank", step.away)
 		h.signal(step.back)
 		h.waitState(Ready)
 	}
-	if now := h.first().PID; now != pid {
-		t.Errorf("process %d was replaced by %d", pid, now)
-	}
+	testkit.Equal(t, h.first().PID, pid, "the process, which stays")
 }
 
 // R6: silence while calls are in flight is no sickness.
@@ -97,9 +92,8 @@ func TestBusyWorkerStays(t *testing.T) {
 	// questions that take an idle worker out is.
 	began := time.Now()
 	h.eventually("six health intervals to pass", func() bool { return time.Since(began) > 1500*time.Millisecond })
-	if got := h.rank.seen().everUp; len(got) != 1 || h.rank.ready() != 1 {
-		t.Errorf("the worker left the rank: Ups %v", got)
-	}
+	got := h.rank.seen().everUp
+	testkit.Want(t, len(got) == 1 && h.rank.ready() == 1, "the worker left the rank: Ups %v", got)
 	h.rank.setWork(Work{})
 	h.waitState(NotServing)
 }
@@ -122,16 +116,13 @@ func TestStoppedProcessIsOut(t *testing.T) {
 			h.rank.setWork(Work{InFlight: 1, Owed: began.Add(-time.Hour)})
 			testkit.Must(t, unix.Kill(server, unix.SIGSTOP))
 			h.waitState(Stopped)
-			if n := h.rank.ready(); n != 0 {
-				t.Errorf("%d in the rank", n)
-			}
+			testkit.Equal(t, h.rank.ready(), 0, "workers in the rank")
 			h.eventually("many looks at it", func() bool { return time.Since(began) > 6*tickEvery })
 			h.rank.setWork(Work{})
 			testkit.Must(t, unix.Kill(server, unix.SIGCONT))
 			h.waitState(Ready)
-			if got := h.first(); got.PID != pid {
-				t.Errorf("process %d was replaced by %d", pid, got.PID)
-			}
+			got := h.first()
+			testkit.Want(t, got.PID == pid, "process %d was replaced by %d", pid, got.PID)
 		})
 	}
 }
@@ -141,9 +132,7 @@ func (h *house) serverPID() int {
 	h.t.Helper()
 	status := h.first()
 	owners, err := process.Group(status.PID).Listeners(status.Network, status.Address)
-	if err != nil || len(owners) != 1 {
-		h.t.Fatalf("owners of the listener: %v, %v", owners, err)
-	}
+	testkit.Need(h.t, err == nil && len(owners) == 1, "owners of the listener: %v, %v", owners, err)
 	return owners[0]
 }
 
@@ -161,16 +150,13 @@ func TestWorkerComesBack(t *testing.T) {
 				old := h.first().PID
 				h.signal(unix.SIGKILL)
 				h.waitProcess(old)
-				if alive := process.Group(old).Members(); len(alive) > 0 {
-					t.Errorf("processes %v of the old group are left", alive)
-				}
+				alive := process.Group(old).Members()
+				testkit.Want(t, len(alive) == 0, "processes %v of the old group are left", alive)
 			}
-			if h.first().Address != address || len(marked(h.mark)) != before {
-				t.Errorf("address %s, was %s; %d processes, were %d", h.first().Address, address, len(marked(h.mark)), before)
-			}
-			if status := h.first(); status.Restarts[CauseSignal] != 3 || status.LastExit != "signal: killed" {
-				t.Errorf("status %+v", status)
-			}
+			testkit.Want(t, h.first().Address == address && len(marked(h.mark)) == before,
+				"address %s, was %s; %d processes, were %d", h.first().Address, address, len(marked(h.mark)), before)
+			status := h.first()
+			testkit.Want(t, status.Restarts[CauseSignal] == 3 && status.LastExit == "signal: killed", "status %+v", status)
 		})
 	}
 }
@@ -183,9 +169,7 @@ func TestCrashLoop(t *testing.T) {
 	})
 	h.waitState(CrashLoop)
 	status := h.first()
-	if status.Restarts[CauseExit] < 5 || status.LastExit != "exit status 7" {
-		t.Errorf("status %+v", status)
-	}
+	testkit.Want(t, status.Restarts[CauseExit] >= 5 && status.LastExit == "exit status 7", "status %+v", status)
 	h.eventually("the word of the outage", func() bool { return slices.Equal(h.rank.seen().outages, []bool{true}) })
 	testkit.Must(t, os.WriteFile(flag, nil, 0o600))
 	h.waitState(Ready)
@@ -196,9 +180,8 @@ func TestCrashLoop(t *testing.T) {
 func TestBootTimeout(t *testing.T) {
 	h := startHouse(t, func(o *Options) { o.BootTimeout, o.Command = 200*time.Millisecond, self("silent") })
 	h.eventually("two boot timeouts", func() bool { return h.first().Restarts[CauseBootTimeout] >= 2 })
-	if got := h.first().Restarts; len(got) != 1 || h.EverReady() {
-		t.Errorf("restarts %v, ever ready %v", got, h.EverReady())
-	}
+	got := h.first().Restarts
+	testkit.Want(t, len(got) == 1 && !h.EverReady(), "restarts %v, ever ready %v", got, h.EverReady())
 }
 
 // Who listens on a wrong address is told where before the boot timeout.
@@ -230,9 +213,8 @@ func TestStartFails(t *testing.T) {
 			t.Errorf("got %v, want one line with %s", err, want)
 		}
 		h.checkNothingLeft()
-		if entries, _ := os.ReadDir(base); len(entries) > 0 {
-			t.Errorf("%v is left", entries)
-		}
+		entries, _ := os.ReadDir(base)
+		testkit.Want(t, len(entries) == 0, "%v is left", entries)
 	}
 }
 
@@ -248,9 +230,7 @@ func TestLaterExecFails(t *testing.T) {
 	testkit.Must(t, os.Remove(program))
 	h.signal(unix.SIGKILL)
 	h.eventually("two failed execs", func() bool { return h.first().Restarts[CauseExecFailed] >= 2 })
-	if !strings.Contains(h.first().LastExit, "no such file") {
-		t.Errorf("last exit %q", h.first().LastExit)
-	}
+	testkit.Says(t, h.first().LastExit, "no such file")
 	install()
 	h.waitState(Ready)
 }
@@ -266,17 +246,13 @@ func TestTakenPortMovesToSpare(t *testing.T) {
 	if got, want := h.rank.seen().up["worker-1"], "127.0.0.1:"+strconv.Itoa(start+2); got != want {
 		t.Errorf("worker-1 is at %s, want %s", got, want)
 	}
-	if count := strings.Count(h.logs.String(), "port is taken"); count != 1 {
-		t.Errorf("%d log lines about the port, want 1", count)
-	}
+	testkit.Equal(t, strings.Count(h.logs.String(), "port is taken"), 1, "log lines about the port")
 	// The next process is at home again.
 	taken.Close()
 	process.Group(h.first().PID).Kill()
 	want := "127.0.0.1:" + strconv.Itoa(start)
 	h.eventually("worker-1 at its own port", func() bool { return h.first().State == Ready && h.rank.seen().up["worker-1"] == want })
-	if count := strings.Count(h.logs.String(), "port is free again"); count != 1 {
-		t.Errorf("%d log lines about the port, want 1", count)
-	}
+	testkit.Equal(t, strings.Count(h.logs.String(), "port is free again"), 1, "log lines about the port")
 }
 
 // A worker that can be reached from elsewhere serves, and is warned of once, also where
@@ -296,9 +272,7 @@ func TestWorkerOnAllInterfaces(t *testing.T) {
 			})
 			h.waitReady(2)
 			h.Stop(t.Context()) // looking follows readiness; after the stop both have looked
-			if told := strings.Count(h.logs.String(), "worker listens beyond this machine"); told != test.told {
-				t.Errorf("told %d times, want %d", told, test.told)
-			}
+			testkit.Equal(t, strings.Count(h.logs.String(), "worker listens beyond this machine"), test.told, "times told")
 		})
 	}
 }
@@ -320,13 +294,9 @@ func TestStrangerOnThePort(t *testing.T) {
 			serveAsStranger(t, address)
 			testkit.Must(t, os.WriteFile(filepath.Join(dir, "stranger"), nil, 0o600))
 			h.waitState(Ready)
-			if got := h.first().Restarts[CauseAddressTaken]; got != 1 {
-				t.Errorf("%d restarts for a taken address, want 1", got)
-			}
+			testkit.Equal(t, h.first().Restarts[CauseAddressTaken], 1, "restarts for a taken address")
 			for _, up := range h.rank.seen().everUp {
-				if up == address {
-					t.Errorf("the stranger on %s was taken for the worker", address)
-				}
+				testkit.Want(t, up != address, "the stranger on %s was taken for the worker", address)
 			}
 		})
 	}
@@ -345,4 +315,33 @@ func serveAsStranger(t *testing.T, address string) {
 		_ = server.Serve(listener)
 	}()
 	t.Cleanup(func() { server.Stop(); <-served })
+}
+
+// A process that left the group and holds the pipes delays neither the restart
+// nor Stop.
+func TestEscapedProcessHoldsNothingUp(t *testing.T) {
+	h := startHouse(t, func(o *Options) {
+		o.Command = shell(`setsid sh -c 'echo escaped; exec sleep 1000' & exec "$0" test-worker serve`)
+	})
+	escapes := func(n int) {
+		h.eventually("an escape", func() bool { return strings.Count(h.logs.String(), "worker-1 | escaped\n") == n })
+	}
+	h.waitReady(1)
+	escapes(1)
+	pid := h.first().PID
+	h.signal(unix.SIGKILL)
+	h.waitProcess(pid)
+	escapes(2)
+	h.stopsWithin(context.Background(), h.options.StopTimeout+7*time.Second)
+	// They are still there: it was not they who were waited for. Those that became ours
+	// are no longer reaped by the supervisor.
+	escaped := marked(h.mark)
+	for _, pid := range escaped {
+		testkit.Must(t, unix.Kill(pid, unix.SIGKILL))
+	}
+	testkit.Want(t, len(escaped) == 2, "processes %v have escaped, want two", escaped)
+	h.eventually("the escaped to end", func() bool {
+		_, err := unix.Wait4(-1, nil, unix.WNOHANG, nil)
+		return errors.Is(err, unix.ECHILD) && len(marked(h.mark)) == 0
+	})
 }

@@ -95,29 +95,22 @@ func TestRoll(t *testing.T) {
 	stop := h.watch()
 	var steps []Progress
 	testkit.Must(t, h.Roll(t.Context(), Change{}, func(p Progress) { steps = append(steps, p) }))
-	if fewest, most := stop(); fewest < 3 || most > 4 {
-		t.Errorf("at least %d ready and at most %d processes; want 3 and 4", fewest, most)
-	}
+	fewest, most := stop()
+	testkit.Want(t, fewest >= 3 && most <= 4, "at least %d ready and at most %d processes; want 3 and 4", fewest, most)
 	for name, pid := range h.pids() {
-		if slices.Contains(slices.Collect(maps.Values(old)), pid) {
-			t.Errorf("%s still has the old process %d", name, pid)
-		}
+		testkit.Want(t, !slices.Contains(slices.Collect(maps.Values(old)), pid), "%s still has the old process %d", name, pid)
 	}
 	if got := h.Overview(); got.Wanted != 3 || got.Generation != 2 || got.Operation != "" || !got.Settled || got.Last.Operation != "roll" || got.Last.Error != "" {
 		t.Errorf("overview %+v", got)
 	}
-	if got := len(h.pids()); got != 3 {
-		t.Errorf("%d workers, want 3", got)
-	}
+	testkit.Equal(t, len(h.pids()), 3, "workers")
 	last := steps[len(steps)-1]
 	if len(steps) != 12 || steps[0].String() != "starting worker-4" || steps[1].String() != "ready worker-4" ||
 		steps[2].String() != "draining worker-1 (no calls)" || last.Done != 3 || last.Total != 3 {
 		t.Errorf("steps %v", steps)
 	}
 	for _, s := range h.Workers() {
-		if s.State != Vacant && s.Generation != 2 {
-			t.Errorf("%s is of generation %d", s.Name, s.Generation)
-		}
+		testkit.Want(t, s.State == Vacant || s.Generation == 2, "%s is of generation %d", s.Name, s.Generation)
 	}
 }
 
@@ -128,15 +121,10 @@ func TestRollWaitsForCalls(t *testing.T) {
 	h.rank.setWork(Work{InFlight: 2})
 	began := time.Now()
 	testkit.Must(t, h.Roll(t.Context(), Change{}, nil))
-	if took := time.Since(began); took < 300*time.Millisecond {
-		t.Errorf("the roll took %v, less than the drain timeout", took)
-	}
-	if got := h.rank.seen().cut; !slices.Equal(got, []string{"worker-1"}) {
-		t.Errorf("cut: %v", got)
-	}
-	if !strings.Contains(h.logs.String(), "calls=2") {
-		t.Error("the log does not tell how many calls were left")
-	}
+	took := time.Since(began)
+	testkit.Want(t, took >= 300*time.Millisecond, "the roll took %v, less than the drain timeout", took)
+	testkit.EqualList(t, h.rank.seen().cut, []string{"worker-1"}, "cut")
+	testkit.Want(t, strings.Contains(h.logs.String(), "calls=2"), "the log does not tell how many calls were left")
 }
 
 // A new version that does not get ready stops the roll; the old workers serve on
@@ -146,9 +134,7 @@ func TestRollOfABadVersion(t *testing.T) {
 	h.waitReady(3)
 	old := h.pids()
 	err := h.Roll(t.Context(), Change{Command: []string{"sleep", "60"}}, nil)
-	if err == nil || !strings.Contains(err.Error(), "worker-4") {
-		t.Fatalf("error %v", err)
-	}
+	testkit.Need(t, err != nil && strings.Contains(err.Error(), "worker-4"), "error %v", err)
 	h.eventually("the spare to go", func() bool { return len(h.pids()) == 3 })
 	if got := h.pids(); !maps.Equal(got, old) || h.rank.ready() != 3 {
 		t.Errorf("workers %v, were %v; %d are ready", got, old, h.rank.ready())
@@ -168,9 +154,7 @@ func TestRollOfAVersionThatDiesLater(t *testing.T) {
 	h.rank.setWork(Work{InFlight: 1}) // the first old worker does not leave before
 	sick := shell(`"$0" test-worker serve & sleep 0.7; exit 7`)
 	err := h.Roll(t.Context(), Change{Command: sick}, nil)
-	if err == nil || !strings.Contains(err.Error(), "do not get ready") {
-		t.Fatalf("error %v", err)
-	}
+	testkit.Need(t, err != nil && strings.Contains(err.Error(), "do not get ready"), "error %v", err)
 	h.rank.setWork(Work{})
 	h.eventually("three workers of the version before", func() bool {
 		n := 0
@@ -192,9 +176,7 @@ func TestRollByForceTakesOver(t *testing.T) {
 	go func() { first <- h.Roll(context.Background(), Change{}, nil) }()
 	h.waitState(Draining)
 	testkit.Must(t, h.Roll(t.Context(), Change{Force: true}, nil))
-	if err := <-first; !errors.Is(err, ErrTakenOver) {
-		t.Errorf("the first roll ended with %v", err)
-	}
+	testkit.Is(t, <-first, ErrTakenOver, "the first roll ended with")
 }
 
 // A roll whose new workers neither serve nor end is given up after the time that
@@ -216,9 +198,8 @@ func TestRollIsGivenUp(t *testing.T) {
 	if err := <-result; err == nil || !strings.Contains(err.Error(), "given up") || !strings.Contains(err.Error(), "is not serving") {
 		t.Errorf("the roll ended with %v", err)
 	}
-	if got := h.Overview(); got.Operation != "" {
-		t.Errorf("overview %+v", got)
-	}
+	got := h.Overview()
+	testkit.Want(t, got.Operation == "", "overview %+v", got)
 	h.rank.setWork(Work{})
 }
 
@@ -233,15 +214,9 @@ func TestFreeze(t *testing.T) {
 	h.waitState(Draining)
 	h.Freeze()
 	h.Freeze()
-	if err := <-rolled; !errors.Is(err, process.ErrStopping) {
-		t.Errorf("the roll ended with %v", err)
-	}
-	if err := h.Replace(t.Context(), "worker-2", false, nil); !errors.Is(err, process.ErrStopping) {
-		t.Errorf("a worker is replaced: %v", err)
-	}
-	if got := h.rank.ready(); got != 3 {
-		t.Errorf("%d workers are ready, want 3", got)
-	}
+	testkit.Is(t, <-rolled, process.ErrStopping, "the roll ended with")
+	testkit.Is(t, h.Replace(t.Context(), "worker-2", false, nil), process.ErrStopping, "a worker is replaced")
+	testkit.Equal(t, h.rank.ready(), 3, "workers are ready")
 	h.rank.setWork(Work{})
 }
 
@@ -250,17 +225,12 @@ func TestReplace(t *testing.T) {
 	h := rollingHouse(t, nil)
 	h.waitReady(3)
 	old := h.pids()
-	if err := h.Replace(t.Context(), "worker-9", false, nil); err == nil {
-		t.Error("a worker was replaced that there is not")
-	}
+	testkit.Want(t, h.Replace(t.Context(), "worker-9", false, nil) != nil, "a worker was replaced that there is not")
 	testkit.Must(t, h.Replace(t.Context(), "worker-2", false, nil))
 	now := h.pids()
-	if now["worker-1"] != old["worker-1"] || now["worker-3"] != old["worker-3"] || now["worker-2"] != 0 || now["worker-4"] == 0 {
-		t.Errorf("workers %v, were %v", now, old)
-	}
-	if got := h.Workers()[1].Retired[ReasonDrain]; got != 1 {
-		t.Errorf("worker-2 counts %d ends for a drain", got)
-	}
+	testkit.Want(t, now["worker-1"] == old["worker-1"] && now["worker-3"] == old["worker-3"] && now["worker-2"] == 0 && now["worker-4"] != 0,
+		"workers %v, were %v", now, old)
+	testkit.Equal(t, h.Workers()[1].Retired[ReasonDrain], 1, "ends of worker-2 for a drain")
 }
 
 // Whoever is in a hurry joins the drain of the same worker, and cuts its calls.
@@ -271,12 +241,8 @@ func TestReplaceByForceJoins(t *testing.T) {
 	first := make(chan error, 1)
 	go func() { first <- h.Replace(context.Background(), "worker-1", false, nil) }()
 	h.waitState(Draining)
-	if err := h.Replace(t.Context(), "worker-2", true, nil); !errors.Is(err, errBusy) {
-		t.Errorf("another worker: %v", err)
-	}
-	if err := errors.Join(h.Replace(t.Context(), "worker-1", true, nil), <-first); err != nil {
-		t.Error(err)
-	}
+	testkit.Is(t, h.Replace(t.Context(), "worker-2", true, nil), errBusy, "another worker")
+	testkit.Must(t, errors.Join(h.Replace(t.Context(), "worker-1", true, nil), <-first))
 }
 
 // Who wants a worker to be replaced does not hear of recycling, which goes on.
@@ -302,9 +268,8 @@ func TestReplaceWaitsForRecycling(t *testing.T) {
 // replaced.
 func TestScaleWithoutSurge(t *testing.T) {
 	h := rollingHouse(t, func(o *Options) { o.MaxSurge = 0 })
-	if err := h.Scale(2); err == nil || !strings.Contains(err.Error(), "3 to ") {
-		t.Errorf("error %v", err)
-	}
+	err := h.Scale(2)
+	testkit.Want(t, err != nil && strings.Contains(err.Error(), "3 to "), "error %v", err)
 }
 
 // Without a surge a worker leaves before its successor comes, and min_ready holds.
@@ -313,9 +278,8 @@ func TestRollWithoutSurge(t *testing.T) {
 	h.waitReady(3)
 	stop := h.watch()
 	testkit.Must(t, h.Roll(t.Context(), Change{}, nil))
-	if fewest, most := stop(); fewest < 2 || most > 3 {
-		t.Errorf("at least %d ready and at most %d processes; want 2 and 3", fewest, most)
-	}
+	fewest, most := stop()
+	testkit.Want(t, fewest >= 2 && most <= 3, "at least %d ready and at most %d processes; want 2 and 3", fewest, most)
 }
 
 // R6: a process that stays stopped by a signal is replaced; its calls wait for
@@ -326,7 +290,5 @@ func TestStoppedForTooLong(t *testing.T) {
 	old := h.first().PID
 	h.signal(unix.SIGSTOP)
 	h.eventually("another process", func() bool { return h.first().PID != old && h.rank.ready() == 1 })
-	if got := h.first().Restarts[CauseHung]; got != 1 {
-		t.Errorf("%d restarts for a hang, want 1", got)
-	}
+	testkit.Equal(t, h.first().Restarts[CauseHung], 1, "restarts for a hang")
 }

@@ -29,15 +29,13 @@ func TestIdleAndSilentIsSuspect(t *testing.T) {
 		h.waitState(Ready)
 		h.signal(unix.SIGHUP)
 		h.waitState(Suspect)
-		if rank := h.rank.seen(); !rank.suspect["worker-1"] || len(rank.up) != 1 {
-			t.Errorf("the rank knows %+v", rank)
-		}
+		rank := h.rank.seen()
+		testkit.Want(t, rank.suspect["worker-1"] && len(rank.up) == 1, "the rank knows %+v", rank)
 		speak()
 		h.eventually("the worker's return", func() bool { return strings.Count(h.logs.String(), "worker speaks again") > i })
 	}
-	if got := h.first(); got.PID != pid {
-		t.Errorf("process %d was replaced by %d", pid, got.PID)
-	}
+	got := h.first()
+	testkit.Want(t, got.PID == pid, "process %d was replaced by %d", pid, got.PID)
 }
 
 // R6: an idle worker that misses three checks is replaced.
@@ -47,9 +45,8 @@ func TestIdleAndDeafIsReplaced(t *testing.T) {
 	pid := h.first().PID
 	h.signal(unix.SIGHUP)
 	h.waitProcess(pid)
-	if got := h.first().Restarts; got[CauseHung] != 1 || len(got) != 1 {
-		t.Errorf("restarts %v, want one of a hung worker", got)
-	}
+	got := h.first().Restarts
+	testkit.Want(t, got[CauseHung] == 1 && len(got) == 1, "restarts %v, want one of a hung worker", got)
 }
 
 // R6: a worker with calls in flight is replaced when it is silent and still for
@@ -106,9 +103,8 @@ func TestServerDiesUnderItsLeader(t *testing.T) {
 	h.eventually("the worker to be out", func() bool { return h.rank.ready() == 0 })
 	testkit.Must(t, os.WriteFile(word, nil, 0o600))
 	h.waitReady(1)
-	if now := h.serverPID(); now == server || h.first().PID != leader {
-		t.Errorf("server %d, was %d; leader %d, was %d", now, server, h.first().PID, leader)
-	}
+	now := h.serverPID()
+	testkit.Want(t, now != server && h.first().PID == leader, "server %d, was %d; leader %d, was %d", now, server, h.first().PID, leader)
 }
 
 // A leader whose server never comes back is restarted like one that never

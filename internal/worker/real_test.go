@@ -333,15 +333,11 @@ func startHouse(t *testing.T, edit func(*Options)) *house {
 // checkNothingLeft looks for processes, also zombies, right after Stop.
 func (h *house) checkNothingLeft() {
 	h.t.Helper()
-	if left := marked(h.mark); len(left) > 0 {
-		h.t.Errorf("processes %v are left after Stop", left)
-	}
-	if pid, err := unix.Wait4(-1, nil, unix.WNOHANG, nil); !errors.Is(err, unix.ECHILD) {
-		h.t.Errorf("child %d is left after Stop (%v)", pid, err)
-	}
-	if h.rank.ready() > 0 {
-		h.t.Error("the rank still has workers after Stop")
-	}
+	left := marked(h.mark)
+	testkit.Want(h.t, len(left) == 0, "processes %v are left after Stop", left)
+	pid, err := unix.Wait4(-1, nil, unix.WNOHANG, nil)
+	testkit.Want(h.t, errors.Is(err, unix.ECHILD), "child %d is left after Stop (%v)", pid, err)
+	testkit.Want(h.t, h.rank.ready() == 0, "the rank still has workers after Stop")
 }
 
 func (h *house) eventually(what string, done func() bool) {

@@ -3,6 +3,8 @@ package worker
 import (
 	"testing"
 	"time"
+
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // Whatever chance says, a process lives for 90 to 100 % of what was asked for,
@@ -17,19 +19,12 @@ func TestLimitsAreDrawn(t *testing.T) {
 		{0.5, limits{calls: 950, age: 9*time.Hour + 30*time.Minute, memory: 1 << 30, steady: time.Minute}},
 		{1, limits{calls: 900, age: 9 * time.Hour, memory: 1 << 30, steady: time.Minute}},
 	} {
-		if got := r.draw(time.Second, test.chance); got != test.want {
-			t.Errorf("chance %v: %+v, want %+v", test.chance, got, test.want)
-		}
+		testkit.Equal(t, r.draw(time.Second, test.chance), test.want, "chance %v", test.chance)
 	}
-	if got := r.draw(time.Minute, 0).steady; got != 10*time.Minute {
-		t.Errorf("after a boot of a minute memory counts from %v on, want 10 minutes", got)
-	}
-	if got := (Recycle{Calls: 1}).draw(0, 1).calls; got != 1 {
-		t.Errorf("a limit of one call became %d", got)
-	}
-	if got := (Recycle{}).draw(0, 1); got.calls != 0 || got.age != 0 || got.memory != 0 {
-		t.Errorf("no limits became %+v", got)
-	}
+	testkit.Equal(t, r.draw(time.Minute, 0).steady, 10*time.Minute, "from when on memory counts after a boot of a minute")
+	testkit.Equal(t, (Recycle{Calls: 1}).draw(0, 1).calls, 1, "a limit of one call became")
+	got := (Recycle{}).draw(0, 1)
+	testkit.Want(t, got.calls == 0 && got.age == 0 && got.memory == 0, "no limits became %+v", got)
 }
 
 func TestRecycleDue(t *testing.T) {
@@ -56,9 +51,7 @@ func TestRecycleDue(t *testing.T) {
 			t.Errorf("%s: due %v for %v", test.name, due, got)
 		}
 	}
-	if !all.heavy(wear{memory: 1000}) || all.heavy(wear{memory: 999}) {
-		t.Error("a young process over the limit is not seen")
-	}
+	testkit.Want(t, all.heavy(wear{memory: 1000}) && !all.heavy(wear{memory: 999}), "a young process over the limit is not seen")
 }
 
 func TestRecycleCrowded(t *testing.T) {
@@ -72,9 +65,8 @@ func TestRecycleCrowded(t *testing.T) {
 		{90, 90, 100, true},
 		{90, 1 << 40, 0, false},
 	} {
-		if got := (Recycle{Memory: MemoryLimit{Percent: test.percent}}).crowded(test.used, test.limit); got != test.want {
-			t.Errorf("%d of %d at %d %%: crowded %v", test.used, test.limit, test.percent, got)
-		}
+		testkit.Equal(t, (Recycle{Memory: MemoryLimit{Percent: test.percent}}).crowded(test.used, test.limit), test.want,
+			"%d of %d at %d %%: crowded", test.used, test.limit, test.percent)
 	}
 }
 
@@ -83,12 +75,9 @@ func TestRecycleCrowded(t *testing.T) {
 func TestCrowdIsSeenAfresh(t *testing.T) {
 	now, r := time.Now(), Recycle{Memory: MemoryLimit{Percent: 50}}
 	full := &weights{at: now, used: 60, limit: 100}
-	if !full.crowd(r, time.Time{}) || !full.crowd(r, now.Add(-1)) {
-		t.Error("a full control group is not seen")
-	}
-	if full.crowd(r, now) || full.crowd(r, now.Add(time.Second)) || (*weights)(nil).crowd(r, time.Time{}) {
-		t.Error("an old look counts")
-	}
+	testkit.Want(t, full.crowd(r, time.Time{}) && full.crowd(r, now.Add(-1)), "a full control group is not seen")
+	testkit.Want(t, !full.crowd(r, now) && !full.crowd(r, now.Add(time.Second)) && !(*weights)(nil).crowd(r, time.Time{}),
+		"an old look counts")
 }
 
 func TestLargest(t *testing.T) {
@@ -106,9 +95,7 @@ func TestLargest(t *testing.T) {
 		{"the first of two", []candidate{one(7, time.Hour), one(7, time.Hour)}, 0},
 		{"the largest is young: no loop", []candidate{one(7, time.Second), one(6, time.Hour)}, -1},
 	} {
-		if got := largest(test.of); got != test.want {
-			t.Errorf("%s: %d, want %d", test.name, got, test.want)
-		}
+		testkit.Equal(t, largest(test.of), test.want, "%s", test.name)
 	}
 }
 
@@ -119,16 +106,10 @@ func TestOdometer(t *testing.T) {
 	l := &child{group: 7, began: began, readyAt: began.Add(10 * time.Second), servedBefore: 500}
 	o := newOdometer(l)
 	c := o.read(Recycle{Calls: 1000}, 520, 77, began.Add(70*time.Second))
-	if c.wear != (wear{20, time.Minute, 77}) || c.limits.steady != 100*time.Second || o.group != 7 {
-		t.Errorf("got %+v", c)
-	}
-	if o.chance < 0 || o.chance >= 1 {
-		t.Errorf("chance %v", o.chance)
-	}
+	testkit.Want(t, c.wear == (wear{20, time.Minute, 77}) && c.limits.steady == 100*time.Second && o.group == 7, "got %+v", c)
+	testkit.Want(t, o.chance >= 0 && o.chance < 1, "chance %v", o.chance)
 	// A place that was taken anew counts from zero.
-	if got := o.read(Recycle{}, 3, 0, began).wear.calls; got != 0 {
-		t.Errorf("%d calls, want 0", got)
-	}
+	testkit.Equal(t, o.read(Recycle{}, 3, 0, began).wear.calls, 0, "calls")
 }
 
 // Spares that fail put recycling off for ever longer, up to an hour.

@@ -3,6 +3,8 @@ package worker
 import (
 	"testing"
 	"time"
+
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // R5: what a worker is held to. Times are seconds; 0 is never.
@@ -30,9 +32,7 @@ func TestBurnSees(t *testing.T) {
 		var b cpuWatch
 		for i, s := range steps {
 			b.see(Work{Owed: at(s.owed), Heard: at(s.heard), Left: at(s.left), InFlight: s.running, Served: uint64(s.served)}, at(s.now))
-			if !b.since.Equal(at(s.want)) {
-				t.Errorf("%s, step %d: since %v, want second %d", name, i, b.since.Sub(began), s.want)
-			}
+			testkit.Want(t, b.since.Equal(at(s.want)), "%s, step %d: since %v, want second %d", name, i, b.since.Sub(began), s.want)
 		}
 	}
 }
@@ -76,12 +76,9 @@ func TestBurnOver(t *testing.T) {
 			if ended == 0 && b.over(limit, now) {
 				ended = quarter / 4
 			}
-			if b.over(0, now) {
-				t.Errorf("%s: over although max_run_time is off", test.name)
-			}
+			testkit.Want(t, !b.over(0, now), "%s: over although max_run_time is off", test.name)
 		}
-		if ended != test.ended || looks != test.looks {
-			t.Errorf("%s: ended in second %d after %d looks, want %d and %d", test.name, ended, looks, test.ended, test.looks)
-		}
+		testkit.Want(t, ended == test.ended && looks == test.looks,
+			"%s: ended in second %d after %d looks, want %d and %d", test.name, ended, looks, test.ended, test.looks)
 	}
 }

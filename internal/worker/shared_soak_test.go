@@ -25,12 +25,9 @@ func TestSharedPortIsTold(t *testing.T) {
 			log := h.logs.String()
 			_, line, _ := strings.Cut(log, "workers share a port")
 			line, _, _ = strings.Cut(line, "\n")
-			if !strings.Contains(line, "listen_on="+address) || !strings.Contains(line, `workers="worker-`) {
-				t.Errorf("the line is %q", line)
-			}
-			if strings.Contains(log, "worker not ready yet") {
-				t.Errorf("it comes after the line about a slow boot:\n%s", log)
-			}
+			testkit.Want(t, strings.Contains(line, "listen_on="+address) && strings.Contains(line, `workers="worker-`),
+				"the line is %q", line)
+			testkit.Want(t, !strings.Contains(log, "worker not ready yet"), "it comes after the line about a slow boot:\n%s", log)
 		})
 	}
 }

@@ -2,7 +2,6 @@ package worker
 
 import (
 	"context"
-	"net"
 	"strings"
 	"testing"
 	"time"
@@ -21,8 +20,7 @@ import (
 // content type away.
 func warmServer(t *testing.T, answer func(ctx context.Context, method string, message []byte) error) *grpc.ClientConn {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	testkit.Must(t, err)
+	listener := testkit.Listen(t)
 	server := grpc.NewServer(grpc.ForceServerCodecV2(echoBytes{}), grpc.UnknownServiceHandler(func(_ any, stream grpc.ServerStream) error {
 		var message []byte
 		if err := stream.RecvMsg(&message); err != nil {
@@ -60,12 +58,10 @@ func TestWarmUpCall(t *testing.T) {
 	})
 	for _, bytes := range []string{"", "\x0a\x03abc"} {
 		w := WarmUp{Method: "/shop.Cart/List", Message: []byte(bytes)}
-		if unknown, err := w.call(t.Context(), time.Minute, conn); err != nil || unknown {
-			t.Fatalf("unknown %v, error %v", unknown, err)
-		}
-		if method != w.Method || message != bytes || content != "application/grpc" {
-			t.Errorf("got %s %q as %s", method, message, content)
-		}
+		unknown, err := w.call(t.Context(), time.Minute, conn)
+		testkit.Need(t, err == nil && !unknown, "unknown %v, error %v", unknown, err)
+		testkit.Want(t, method == w.Method && message == bytes && content == "application/grpc",
+			"got %s %q as %s", method, message, content)
 	}
 }
 
@@ -98,9 +94,8 @@ func TestWarmUpFailures(t *testing.T) {
 		}
 		w := WarmUp{Method: test.method}
 		unknown, err := w.call(t.Context(), limit, conn)
-		if err == nil || unknown != test.unknown || !strings.HasPrefix(err.Error(), test.want) {
-			t.Errorf("%s: unknown %v, error %v, want %q", test.method, unknown, err, test.want)
-		}
+		testkit.Want(t, err != nil && unknown == test.unknown && strings.HasPrefix(err.Error(), test.want),
+			"%s: unknown %v, error %v, want %q", test.method, unknown, err, test.want)
 	}
 }
 
