@@ -126,8 +126,7 @@ func pagePeer(t *testing.T, folder string, page *httptest.Server) certs.Peer {
 
 // What hangs in the middle of a handshake ends with the context of who connects.
 func TestSilentHandshake(t *testing.T) {
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	testkit.Must(t, err)
+	ln := testkit.Listen(t)
 	defer ln.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()

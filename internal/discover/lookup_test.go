@@ -107,9 +107,7 @@ func shown(targets []target) []string {
 
 func wantTargets(t *testing.T, what string, found []target, want ...string) {
 	t.Helper()
-	if got := shown(found); !slices.Equal(got, want) {
-		t.Errorf("%s: targets %q, want %q", what, got, want)
-	}
+	testkit.EqualList(t, shown(found), want, "%s: targets", what)
 }
 
 // Every address of a name is an endpoint, of both families, each once.
@@ -119,9 +117,7 @@ func TestLookupFindsAddresses(t *testing.T) {
 	s.say("AAAA w.", 20*time.Second, "fd00::1")
 	found := newLookup(s, byName(t, "dns:w:50051")).run(t.Context())
 	wantTargets(t, "both families", found.targets, "10.0.0.1:50051", "10.0.0.2:50051", "[fd00::1]:50051")
-	if found.outcome != answered || found.ttl != 20*time.Second {
-		t.Errorf("%+v", found)
-	}
+	testkit.Want(t, found.outcome == answered && found.ttl == 20*time.Second, "%+v", found)
 }
 
 // A failure of one question leaves what it was answered last.
@@ -136,9 +132,8 @@ func TestLookupKeepsWhatIsNotKnown(t *testing.T) {
 	for range 3 { // as often as it fails
 		found := l.run(t.Context())
 		wantTargets(t, "A fails", found.targets, "10.0.0.1:1", "[fd00::2]:1")
-		if found.outcome != failed || !errors.Is(found.err, errServer) || !strings.Contains(found.err.Error(), "A w.") {
-			t.Errorf("%+v", found)
-		}
+		testkit.Want(t, found.outcome == failed && errors.Is(found.err, errServer) && strings.Contains(found.err.Error(), "A w."),
+			"%+v", found)
 	}
 	s.say("A w.", time.Minute, "10.0.0.9")
 	wantTargets(t, "A is back", l.run(t.Context()).targets, "10.0.0.9:1", "[fd00::2]:1")
@@ -156,9 +151,8 @@ func TestLookupSearches(t *testing.T) {
 	if found := l.run(t.Context()); found.outcome != failed || len(found.targets) > 0 {
 		t.Errorf("the first of the list fails: %+v", found)
 	}
-	if n := s.rounds("A w."); n > 0 {
-		t.Errorf("the last of the list was asked %d times", n)
-	}
+	n := s.rounds("A w.")
+	testkit.Want(t, n == 0, "the last of the list was asked %d times", n)
 	s.say("AAAA w.ns.cluster.", time.Minute)
 	s.fail("A w.cluster.")
 	found := l.run(t.Context())
@@ -169,9 +163,8 @@ func TestLookupEmpty(t *testing.T) {
 	s := newScript()
 	s.say("A w.", 40*time.Second)
 	s.say("AAAA w.", 50*time.Second)
-	if found := newLookup(s, byName(t, "dns:w:1")).run(t.Context()); found.outcome != empty || found.ttl != 40*time.Second {
-		t.Errorf("%+v", found)
-	}
+	found := newLookup(s, byName(t, "dns:w:1")).run(t.Context())
+	testkit.Want(t, found.outcome == empty && found.ttl == 40*time.Second, "%+v", found)
 }
 
 // A service record names targets with ports and priorities (RFC 2782). Addresses
@@ -187,9 +180,7 @@ func TestLookupFindsServices(t *testing.T) {
 	l := newLookup(s, byName(t, "srv:_grpc._tcp.w"))
 	found := l.run(t.Context())
 	wantTargets(t, "services", found.targets, "10.0.0.1:1003", "10.0.0.2:1002", "10.0.0.1:1001/10")
-	if found.outcome != answered || found.ttl != 0 || s.rounds("A a.") > 0 {
-		t.Errorf("%+v, asked %q", found, s.asked)
-	}
+	testkit.Want(t, found.outcome == answered && found.ttl == 0 && s.rounds("A a.") == 0, "%+v, asked %q", found, s.asked)
 	s.fail("A b.")
 	found = l.run(t.Context())
 	wantTargets(t, "a target fails", found.targets, "10.0.0.1:1003", "10.0.0.2:1002", "10.0.0.1:1001/10")
@@ -209,9 +200,8 @@ func TestLookupIsBounded(t *testing.T) {
 	slices.Reverse(all)
 	s.say("A w.", time.Minute, all...)
 	found := newLookup(s, byName(t, "dns:w:1")).run(t.Context())
-	if len(found.targets) != maxAddresses || found.left != 7 || found.targets[0].address.String() != "10.0.0.0:1" {
-		t.Errorf("%d targets from %v, %d left", len(found.targets), found.targets[0].address, found.left)
-	}
+	testkit.Want(t, len(found.targets) == maxAddresses && found.left == 7 && found.targets[0].address.String() == "10.0.0.0:1",
+		"%d targets from %v, %d left", len(found.targets), found.targets[0].address, found.left)
 }
 
 // A lookup that fails for ever, with ever new targets, remembers no more than a
@@ -228,9 +218,8 @@ func TestLookupRemembersBounded(t *testing.T) {
 		s.fail(fmt.Sprintf("A h%d-0.", i))
 		l.run(t.Context())
 	}
-	if n := len(l.kept); n > maxKept+2*maxAddresses {
-		t.Errorf("%d answers kept", n)
-	}
+	n := len(l.kept)
+	testkit.Want(t, n <= maxKept+2*maxAddresses, "%d answers kept", n)
 }
 
 func TestParse(t *testing.T) {

@@ -106,9 +106,7 @@ func TestRosterLooksWhenOneFails(t *testing.T) {
 	s.say("AAAA w.", time.Hour)
 	_, b := startNamed(t, s, "dns:w:"+strconv.Itoa(int(portOf(t, server))))
 	b.awaitUp(t, address)
-	if n := s.rounds("A w."); n != 1 {
-		t.Errorf("%d lookups before", n)
-	}
+	testkit.Equal(t, s.rounds("A w."), 1, "lookups before")
 	server.stop()
 	b.await(t, address, "down")
 	testkit.Eventually(t, 20*time.Second, "a second lookup", func() bool { return s.rounds("A w.") == 2 })
@@ -127,9 +125,7 @@ func TestRosterIsBounded(t *testing.T) {
 	}
 	r.publish(n, n.targets)
 	r.publish(r.entries[1], []target{{address: netip.MustParseAddrPort("10.9.9.9:1")}})
-	if got := len(r.Endpoints()); got != maxEndpoints {
-		t.Errorf("%d endpoints", got)
-	}
+	testkit.Equal(t, len(r.Endpoints()), maxEndpoints, "endpoints")
 }
 
 // scriptedAsker is an asker whose answers come from a test.

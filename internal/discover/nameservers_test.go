@@ -64,9 +64,7 @@ func TestAskFindsAddresses(t *testing.T) {
 	} {
 		server := nameserver.Start(t, func(answer *dns.Msg, _ string) { nameserver.Add(answer, tc.records...) })
 		got, err := askFor(t, resolverOf(t, "", server.Addr), kind, "w.example.")
-		if err != nil || !slices.Equal(texts(got.addresses), tc.want) || got.ttl != tc.ttl {
-			t.Errorf("%+v, %v", got, err)
-		}
+		testkit.Want(t, err == nil && slices.Equal(texts(got.addresses), tc.want) && got.ttl == tc.ttl, "%+v, %v", got, err)
 	}
 }
 
@@ -95,9 +93,8 @@ func TestAskFindsNothing(t *testing.T) {
 			answer.Ns = append(answer.Ns, soa)
 		})
 		got, err := askFor(t, resolverOf(t, "", server.Addr), dnsmessage.TypeA, "w.example.")
-		if err != nil || len(got.addresses) > 0 || got.ttl != 15*time.Second {
-			t.Errorf("%s: %+v, %v", dns.RcodeToString[rcode], got, err)
-		}
+		testkit.Want(t, err == nil && len(got.addresses) == 0 && got.ttl == 15*time.Second,
+			"%s: %+v, %v", dns.RcodeToString[rcode], got, err)
 	}
 }
 
@@ -114,17 +111,14 @@ func TestAskPassesOver(t *testing.T) {
 	good := nameserver.Start(t, func(answer *dns.Msg, _ string) { nameserver.Add(answer, "w. 9 IN A 10.0.0.1") })
 	n := resolverOf(t, "options timeout:1 attempts:1\n", stream.Addr().String(), sick.Addr, lame.Addr, other.Addr, mute.Addr, good.Addr)
 	for range 2 {
-		if got, err := askFor(t, n, dnsmessage.TypeA, "w."); err != nil || len(got.addresses) != 1 {
-			t.Errorf("%+v, %v", got, err)
-		}
+		got, err := askFor(t, n, dnsmessage.TypeA, "w.")
+		testkit.Want(t, err == nil && len(got.addresses) == 1, "%+v, %v", got, err)
 	}
 	if asked := sick.Questions(); len(asked) != 1 {
 		t.Errorf("the sick one was asked %q", asked)
 	}
 	_, err := askFor(t, resolverOf(t, "options attempts:3", sick.Addr, lame.Addr), dnsmessage.TypeA, "w.")
-	if err == nil || !strings.Contains(err.Error(), lame.Addr) {
-		t.Errorf("nobody can tell: %v", err)
-	}
+	testkit.Want(t, err != nil && strings.Contains(err.Error(), lame.Addr), "nobody can tell: %v", err)
 	if asked := lame.Questions(); len(asked) != 4 {
 		t.Errorf("in three rounds more the lame one was asked %q", asked)
 	}
@@ -143,12 +137,8 @@ func TestAskFallsBackToTCP(t *testing.T) {
 		}
 	})
 	got, err := askFor(t, resolverOf(t, "", server.Addr), dnsmessage.TypeA, "w.")
-	if err != nil || len(got.addresses) != many {
-		t.Errorf("%d addresses, %v", len(got.addresses), err)
-	}
-	if asked := server.Questions(); !slices.Equal(asked, []string{"udp A w.", "tcp A w."}) {
-		t.Errorf("asked %q", asked)
-	}
+	testkit.Want(t, err == nil && len(got.addresses) == many, "%d addresses, %v", len(got.addresses), err)
+	testkit.EqualList(t, server.Questions(), []string{"udp A w.", "tcp A w."}, "asked")
 }
 
 // RFC 6891, 7: a server that does not know EDNS(0) is asked without.
@@ -164,9 +154,8 @@ func TestAskWithoutEDNS(t *testing.T) {
 		}
 		nameserver.Add(answer, "w. 9 IN A 10.0.0.1")
 	})
-	if got, err := askFor(t, resolverOf(t, "", server.Addr), dnsmessage.TypeA, "w."); err != nil || len(got.addresses) != 1 {
-		t.Errorf("%+v, %v", got, err)
-	}
+	got, err := askFor(t, resolverOf(t, "", server.Addr), dnsmessage.TypeA, "w.")
+	testkit.Want(t, err == nil && len(got.addresses) == 1, "%+v, %v", got, err)
 }
 
 // A question ends with its context.
@@ -181,14 +170,8 @@ func TestAskEnds(t *testing.T) {
 	}()
 	testkit.Eventually(t, 30*time.Second, "the question", func() bool { return len(mute.Questions()) > 0 })
 	cancel()
-	select {
-	case err := <-ended:
-		if err == nil {
-			t.Error("an answer")
-		}
-	case <-time.After(20 * time.Second):
-		t.Fatal("it goes on")
-	}
+	err := testkit.Take(t, ended, 20*time.Second, "it goes on")
+	testkit.Want(t, err != nil, "an answer")
 }
 
 // resolv.conf(5): servers, search list and ndots count, with bounds; what changes
@@ -217,21 +200,15 @@ func TestResolvConf(t *testing.T) {
 		"a.b.c":   {"a.b.c.", "a.b.c.ns.svc.cluster.local.", "a.b.c.svc.cluster.local."},
 		"w.":      {"w."},
 	} {
-		if got := names.names(name); !slices.Equal(got, want) {
-			t.Errorf("%s: %q, want %q", name, got, want)
-		}
+		testkit.EqualList(t, names.names(name), want, "%s", name)
 	}
 	long := strings.Repeat(strings.Repeat("x", 49)+".", 4) + strings.Repeat("y", 40)
-	if got := names.names(long); !slices.Equal(got, []string{long + "."}) {
-		t.Errorf("too long with what is on the list: %q", got)
-	}
+	testkit.EqualList(t, names.names(long), []string{long + "."}, "too long with what is on the list")
 	write("# a comment\n; another\nnameserver\nnameserver 10.0.0.11\nsearch a\ndomain b.\noptions ndots ndots:99 attempts:0 timeout:x rotate\n", now.Add(time.Second))
 	if got := conf.read(); got.ndots != maxDots || got.rounds != 1 || got.patience != time.Second {
 		t.Errorf("odd options: %+v", got)
 	}
-	if got := names.names("w"); !slices.Equal(got, []string{"w.b.", "w."}) {
-		t.Errorf("below a domain: %q", got)
-	}
+	testkit.EqualList(t, names.names("w"), []string{"w.b.", "w."}, "below a domain")
 	if got := conf.read(); !slices.Equal(got.servers, []string{"10.0.0.11:53"}) {
 		t.Errorf("after a change: %+v", got)
 	}
@@ -243,4 +220,45 @@ func TestResolvConf(t *testing.T) {
 	if got := own.read(); !slices.Equal(got.servers, []string{"10.0.0.12:53", "10.0.0.13:5353"}) {
 		t.Errorf("servers of the configuration: %+v", got)
 	}
+}
+
+// The mail address of a zone may have a dot within a label.
+func TestReadMessageOfAZoneWithADot(t *testing.T) {
+	soa, err := dns.NewRR(`example. 90 IN SOA ns. first\.last.example. 1 2 3 4 15`)
+	testkit.Must(t, err)
+	b, err := (&dns.Msg{Ns: []dns.RR{soa}}).Pack()
+	testkit.Must(t, err)
+	m, err := readMessage(b)
+	testkit.Want(t, err == nil && negativeTTL(m) == 15*time.Second, "%+v, %v", m, err)
+}
+
+// What is no name is not asked for.
+func TestAppendQuestionRefuses(t *testing.T) {
+	for _, name := range []string{"", "w", "a..b.", ".a."} {
+		b, err := appendQuestion(nil, 1, question{name, dnsmessage.TypeA}, true)
+		testkit.Want(t, err != nil, "%q: %x", name, b)
+	}
+}
+
+// Whatever comes is either no message, or one out of which an answer can be taken.
+func FuzzReadMessage(f *testing.F) {
+	for _, line := range []string{"w. 9 IN A 10.0.0.1", "w. 9 IN AAAA fd00::1", "w. 9 IN CNAME v.", "w. 9 IN SRV 1 2 3 v.", "w. 9 IN SOA a. b. 1 2 3 4 5", "w. 9 IN TXT a"} {
+		record, err := dns.NewRR(line)
+		testkit.Must(f, err)
+		m := new(dns.Msg)
+		m.SetQuestion("w.", record.Header().Rrtype)
+		m.Answer, m.Extra = []dns.RR{record}, []dns.RR{record}
+		b, err := m.Pack()
+		testkit.Must(f, err)
+		f.Add(b)
+	}
+	f.Fuzz(func(_ *testing.T, b []byte) {
+		m, err := readMessage(b)
+		if err != nil {
+			return
+		}
+		for _, asked := range m.questions {
+			_, _ = readAnswer(m, question{asked.Name.String(), asked.Type})
+		}
+	})
 }

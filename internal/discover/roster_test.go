@@ -82,9 +82,7 @@ func (b *board) awaitUp(t *testing.T, address string) {
 // wantTold holds all that was said about an endpoint.
 func (b *board) wantTold(t *testing.T, name string, want ...string) {
 	t.Helper()
-	if got := b.told(name); !slices.Equal(got, want) {
-		t.Errorf("%s: told %q, want %q", name, got, want)
-	}
+	testkit.EqualList(t, b.told(name), want, "%s: told", name)
 }
 
 // endpoint is a gRPC server with a health service, whose connections a test can
@@ -217,9 +215,7 @@ func startUp(t *testing.T, edit func(*Options)) (server *endpoint, address strin
 func TestRosterFollowsAnEndpoint(t *testing.T) {
 	testkit.CheckLeaks(t)
 	first, address, r, b := startUp(t, asUsual)
-	if !r.EverReached() {
-		t.Error("EverReached is false")
-	}
+	testkit.Want(t, r.EverReached(), "EverReached is false")
 	first.stop()
 	b.await(t, address, "down")
 	if got := r.Endpoints(); len(got) != 1 || got[0].State != Unreachable || got[0].Reason == "" || !slices.Equal(got[0].From, []string{address}) {
@@ -239,9 +235,8 @@ func TestRosterForgivesADroppedConnection(t *testing.T) {
 		server.drop()
 	}
 	testkit.Eventually(t, 30*time.Second, "a held connection", func() bool { return server.held() > 0 })
-	if told := b.told(address); slices.Contains(told, "down") {
-		t.Errorf("told %q", told)
-	}
+	told := b.told(address)
+	testkit.Want(t, !slices.Contains(told, "down"), "told %q", told)
 }
 
 // Each address has a state of its own; Unix sockets are written unix:/path.
@@ -276,8 +271,7 @@ func TestRosterHearsHealth(t *testing.T) {
 // Who listens and does not speak HTTP/2 gets no calls: a process that has not
 // begun to accept, or is stopped.
 func TestRosterHearsSilence(t *testing.T) {
-	silent, err := net.Listen("tcp", "127.0.0.1:0")
-	testkit.Must(t, err)
+	silent := testkit.Listen(t)
 	defer silent.Close()
 	address := silent.Addr().String()
 	r, b := start(t, func(o *Options) { o.HealthTimeout = 100 * time.Millisecond }, address)
@@ -293,9 +287,8 @@ func TestRosterHold(t *testing.T) {
 	testkit.Eventually(t, 30*time.Second, "the state", func() bool { return r.Endpoints()[0].State == Drained })
 	testkit.Must(t, r.SetDrained(address, false))
 	b.awaitUp(t, address)
-	if err := r.SetDrained("10.0.0.1:1", true); err == nil || !strings.Contains(err.Error(), "10.0.0.1:1") {
-		t.Errorf("a name that nobody knows: %v", err)
-	}
+	err := r.SetDrained("10.0.0.1:1", true)
+	testkit.Want(t, err != nil && strings.Contains(err.Error(), "10.0.0.1:1"), "a name that nobody knows: %v", err)
 }
 
 // An endpoint that no upstream names ends its calls and goes; one that is named stays as it
@@ -310,15 +303,12 @@ func TestRosterReplace(t *testing.T) {
 		b.awaitUp(t, name)
 	}
 	b.setWork(names[0], Work{InFlight: 1})
-	if err := r.Replace([]string{"dns:"}); err == nil {
-		t.Error("nonsense was taken")
-	}
+	testkit.Want(t, r.Replace([]string{"dns:"}) != nil, "nonsense was taken")
 	testkit.Must(t, r.Replace(names[1:]))
 	b.awaitUp(t, names[2])
 	b.await(t, names[0], "down")
-	if got := r.Endpoints(); len(got) != 3 {
-		t.Errorf("while a call runs: %+v", got)
-	}
+	got := r.Endpoints()
+	testkit.Want(t, len(got) == 3, "while a call runs: %+v", got)
 	testkit.Must(t, r.Replace(names))
 	b.awaitUp(t, names[0])
 	testkit.Must(t, r.Replace(names[1:]))
@@ -353,12 +343,8 @@ func TestRosterStops(t *testing.T) {
 	r := newRoster(t, testOptions(b, "127.0.0.1:1", "dns:nowhere.invalid.:1"))
 	r.Start()
 	r.Stop()
-	if r.EverReached() {
-		t.Error("EverReached is true")
-	}
-	if err := r.Replace([]string{"127.0.0.1:2"}); err == nil {
-		t.Error("Replace after Stop")
-	}
+	testkit.Want(t, !r.EverReached(), "EverReached is true")
+	testkit.Want(t, r.Replace([]string{"127.0.0.1:2"}) != nil, "Replace after Stop")
 }
 
 // No test leaves a goroutine or a listener behind.

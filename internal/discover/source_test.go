@@ -9,6 +9,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // watched is a source in a bubble of its own time, with all that it published.
@@ -86,9 +88,7 @@ func TestSourceObeysTTL(t *testing.T) {
 // The time between lookups is spread over a tenth of it.
 func TestSourceSpreads(t *testing.T) {
 	s := &source{min: time.Second, max: time.Minute, random: func() float64 { return 0.5 }, publish: func([]target) {}}
-	if got := s.take(result{ttl: 20 * time.Second}, time.Now()); got != 21*time.Second {
-		t.Errorf("next lookup after %v", got)
-	}
+	testkit.Equal(t, s.take(result{ttl: 20 * time.Second}, time.Now()), 21*time.Second, "next lookup after")
 }
 
 // A poke has the name looked up at once, but never sooner than MinTTL after the
@@ -132,9 +132,7 @@ func TestSourceKeepsWhatItKnew(t *testing.T) {
 		if told.Name != "dns:w:1" || told.Addresses != 1 || told.Results["failed"] < 2880 || told.Results["answered"] < 2 || told.Results["empty"] != 0 {
 			t.Errorf("%+v", told)
 		}
-		if n := strings.Count(w.log.String(), "\n"); n != 2 {
-			t.Errorf("%d lines:\n%s", n, w.log)
-		}
+		testkit.Equal(t, strings.Count(w.log.String(), "\n"), 2, "lines of\n%s", w.log)
 	})
 }
 
@@ -149,9 +147,7 @@ func TestSourceObeysTTLOfAPart(t *testing.T) {
 		w.want(t, "all the time", time.Hour, -1, "10.0.0.1:1")
 		s.say("A w.", 5*time.Second, "10.0.0.2")
 		w.want(t, "in time", 6*time.Second, -1, "10.0.0.2:1")
-		if n := strings.Count(w.log.String(), "\n"); n != 1 {
-			t.Errorf("%d lines:\n%s", n, w.log)
-		}
+		testkit.Equal(t, strings.Count(w.log.String(), "\n"), 1, "lines of\n%s", w.log)
 	})
 }
 
@@ -171,9 +167,7 @@ func TestSourceForgivesEmptiness(t *testing.T) {
 		}
 		s.say("A w.", time.Second)
 		w.want(t, "in the end", 62*time.Second, -1)
-		if n := strings.Count(w.log.String(), "name has no addresses"); n != 3 {
-			t.Errorf("%d times without addresses:\n%s", n, w.log)
-		}
+		testkit.Equal(t, strings.Count(w.log.String(), "name has no addresses"), 3, "times without addresses, in\n%s", w.log)
 		s.say("A w.", time.Second, "10.0.0.2")
 		w.want(t, "after the end", 2*time.Second, -1, "10.0.0.2:1")
 	})
