@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/cabrank/cabrank/internal/door"
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // pagesOf returns what serves pages of an origin, of all hosts below another one, and of null,
@@ -70,15 +71,12 @@ func TestWhichPagesCall(t *testing.T) {
 			if c.status == 200 {
 				made = 1
 			}
-			if got.StatusCode != c.status || *asked != made || got.Header.Get("Access-Control-Allow-Origin") != c.allowed {
-				t.Errorf("%s, %s: %d, %d calls, %v", name, method, got.StatusCode, *asked, got.Header)
-			}
-			if got.Header.Get("Vary") != "Origin" || got.Header.Get("Access-Control-Allow-Credentials") != "" {
-				t.Errorf("%s, %s: %v", name, method, got.Header)
-			}
-			if text, _ := io.ReadAll(got.Body); c.status == 403 && !strings.Contains(string(text), "web.origins") {
-				t.Errorf("%s, %s: %q", name, method, text)
-			}
+			testkit.Want(t, got.StatusCode == c.status && *asked == made && got.Header.Get("Access-Control-Allow-Origin") == c.allowed,
+				"%s, %s: %d, %d calls, %v", name, method, got.StatusCode, *asked, got.Header)
+			testkit.Want(t, got.Header.Get("Vary") == "Origin" && got.Header.Get("Access-Control-Allow-Credentials") == "",
+				"%s, %s: %v", name, method, got.Header)
+			text, _ := io.ReadAll(got.Body)
+			testkit.Want(t, c.status != 403 || strings.Contains(string(text), "web.origins"), "%s, %s: %q", name, method, text)
 		}
 	}
 }
@@ -99,9 +97,8 @@ func TestPreflight(t *testing.T) {
 		"elsewhere":          {"https://evil.example", []string{names, "content-type"}, 403, ""},
 	} {
 		got := askPage(h, http.MethodOptions, []string{c.origin}, append([]string{method, "POST"}, c.fields...)...)
-		if *asked != 0 || got.StatusCode != c.status || got.Header.Get("Access-Control-Allow-Headers") != c.allowed {
-			t.Errorf("%s: %d, %d calls, %v", name, got.StatusCode, *asked, got.Header)
-		}
+		testkit.Want(t, *asked == 0 && got.StatusCode == c.status && got.Header.Get("Access-Control-Allow-Headers") == c.allowed,
+			"%s: %d, %d calls, %v", name, got.StatusCode, *asked, got.Header)
 		want := []string{"Origin", "Access-Control-Request-Method, Access-Control-Request-Headers"}
 		if c.status == 204 && (got.Header.Get("Access-Control-Max-Age") != "7200" || got.Header.Get("Access-Control-Allow-Methods") != "GET, POST" || !slices.Equal(got.Header["Vary"], want)) {
 			t.Errorf("%s: %v", name, got.Header)
@@ -141,8 +138,7 @@ func TestPagesReadEveryField(t *testing.T) {
 		if got := askPage(h, http.MethodPost, []string{"https://shop.example"}).Header.Get("Access-Control-Expose-Headers"); got != "Grpc-Status, X-A" {
 			t.Errorf("%s: %q", name, got)
 		}
-		if got := askPage(h, http.MethodPost, []string{"http://cabrank.example"}).Header.Get("Access-Control-Expose-Headers"); got != "" {
-			t.Errorf("%s, of the own host: %q", name, got)
-		}
+		testkit.Equal(t, askPage(h, http.MethodPost, []string{"http://cabrank.example"}).Header.Get("Access-Control-Expose-Headers"), "",
+			"%s, of the own host", name)
 	}
 }

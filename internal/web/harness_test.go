@@ -3,10 +3,8 @@ package web_test
 import (
 	"bytes"
 	"context"
-	"errors"
 	"io"
 	"log/slog"
-	"net"
 	"net/http"
 	"sync"
 	"testing"
@@ -50,16 +48,13 @@ func newSite(t testing.TB, h http.Handler, change ...func(*relay.Options)) *site
 		f(&o)
 	}
 	s.Relay = relay.New(o)
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	testkit.Must(t, err)
+	ln := testkit.Listen(t)
 	s.url = "http://" + ln.Addr().String()
 	served := make(chan error, 1)
 	go func() { served <- s.Serve(ln) }() // ended by Close
 	t.Cleanup(func() {
 		s.Close()
-		if err := <-served; !errors.Is(err, door.ErrClosed) {
-			t.Errorf("Serve: %v", err)
-		}
+		testkit.Is(t, <-served, door.ErrClosed, "Serve")
 		testkit.Eventually(t, soon, "the last buffer to come back", func() bool { return s.Stats().Buffered == 0 })
 	})
 	return s
@@ -104,13 +99,9 @@ func do(t testing.TB, c *http.Client, method, url string, body io.Reader, header
 		r.Header.Add(header[i], header[i+1])
 	}
 	answer, err := c.Do(r)
-	if err != nil {
-		t.Fatalf("%s %s: %v", method, url, err)
-	}
+	testkit.Need(t, err == nil, "%s %s: %v", method, url, err)
 	defer answer.Body.Close()
 	text, err := io.ReadAll(answer.Body)
-	if err != nil {
-		t.Fatalf("%s %s: %v after %d bytes", method, url, err, len(text))
-	}
+	testkit.Need(t, err == nil, "%s %s: %v after %d bytes", method, url, err, len(text))
 	return answer, string(text)
 }

@@ -87,9 +87,7 @@ func TestConfigureLosesNoConnection(t *testing.T) {
 	}
 	over.Store(true)
 	changes.Wait()
-	if lost > 0 {
-		t.Errorf("%d of %d connections were lost", lost, conns)
-	}
+	testkit.Want(t, lost == 0, "%d of %d connections were lost", lost, conns)
 }
 
 // The owner of a connection hears of its request, of which there is one.
@@ -108,9 +106,7 @@ func TestOwnerIsTold(t *testing.T) {
 				conn := new(owned)
 				got := ask(t, s, conn, c.sent)
 				synctest.Wait()
-				if told := strings.Join(conn.told, " "); told != c.told {
-					t.Errorf("told %s, want %s", told, c.told)
-				}
+				testkit.Equal(t, strings.Join(conn.told, " "), c.told, "told")
 				if c.status == "" && got != "" || !strings.HasPrefix(got, "HTTP/1.1 "+c.status) && c.status != "" || strings.Count(got, "HTTP/1.1 ") > 1 {
 					t.Errorf("got %q, want %s", got, c.status)
 				}
@@ -148,9 +144,7 @@ func TestServeConnAfterClose(t *testing.T) {
 	s := NewHTTP1(Limits{Head: time.Second}, nil, nil, quiet())
 	s.Close()
 	s.Configure(Limits{Head: time.Second})
-	if got := ask(t, s, new(owned), ""); got != "" {
-		t.Errorf("got %q", got)
-	}
+	testkit.Equal(t, ask(t, s, new(owned), ""), "", "the answer")
 	s.Close()
 }
 
@@ -170,12 +164,9 @@ func TestPage(t *testing.T) {
 		w, r := httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/", nil)
 		r.Host = host
 		ServePage(w, r)
-		if w.Code != http.StatusOK || !strings.Contains(w.Body.String(), "\n  grpcurl -plaintext "+want+" list\n") {
-			t.Errorf("%q: %d %q", host, w.Code, w.Body)
-		}
-		if kind := w.Header().Get("Content-Type"); kind != textPlain {
-			t.Errorf("content-type %q", kind)
-		}
+		testkit.Want(t, w.Code == http.StatusOK && strings.Contains(w.Body.String(), "\n  grpcurl -plaintext "+want+" list\n"),
+			"%q: %d %q", host, w.Code, w.Body)
+		testkit.Equal(t, w.Header().Get("Content-Type"), textPlain, "content-type")
 	}
 }
 
@@ -184,9 +175,7 @@ func TestIsPage(t *testing.T) {
 		"GET /": true, "HEAD /": true, "POST /": false, "GET //": false, "GET /x": false, "OPTIONS *": false, "GET ": false,
 	} {
 		method, path, _ := strings.Cut(request, " ")
-		if IsPage(method, path) != want {
-			t.Errorf("%q: got %t", request, !want)
-		}
+		testkit.Want(t, IsPage(method, path) == want, "%q: got %t", request, !want)
 	}
 }
 
@@ -212,9 +201,7 @@ func TestRoutes(t *testing.T) {
 		conn := new(owned)
 		got := ask(t, s, conn, "GET "+path+" HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: WebSocket\r\n\r\n")
 		testkit.Eventually(t, 30*time.Second, "the end", func() bool { return conn.heard() == want.told })
-		if !strings.HasPrefix(got, want.got) {
-			t.Errorf("%s: got %q", path, got)
-		}
+		testkit.Want(t, strings.HasPrefix(got, want.got), "%s: got %q", path, got)
 	}
 }
 
@@ -240,9 +227,7 @@ func TestRequestsBehindProxy(t *testing.T) {
 		r.RemoteAddr, r.Header["X-Forwarded-For"] = c.peer, c.said
 		got := ""
 		behind(c.proxies, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { got = r.RemoteAddr })).ServeHTTP(nil, r)
-		if got != c.want {
-			t.Errorf("%s: got %s, want %s", name, got, c.want)
-		}
+		testkit.Want(t, got == c.want, "%s: got %s, want %s", name, got, c.want)
 	}
 }
 
@@ -256,9 +241,7 @@ func TestForgedClaims(t *testing.T) {
 		})}, nil, quiet())
 		ask(t, s, new(owned), "POST / HTTP/1.1\r\nHost: x\r\n"+name+": ann\r\n"+name+": bob\r\nX-Kept: 1\r\nTrailer: "+name+", X-Sum\r\n"+
 			"Transfer-Encoding: chunked\r\n\r\n1\r\nb\r\n0\r\n"+name+": ann\r\nX-Sum: 1\r\n\r\n")
-		if got := <-seen; got != "map[X-Kept:[1]]b<nil> map[]" {
-			t.Errorf("%s: %s", name, got)
-		}
+		testkit.Equal(t, <-seen, "map[X-Kept:[1]]b<nil> map[]", "%s", name)
 		s.Close()
 	}
 }

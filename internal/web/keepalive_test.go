@@ -13,6 +13,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // kept is a caller over HTTP/1 in memory whose connection may be kept.
@@ -47,13 +49,10 @@ func (c *kept) says(text string) {
 func (c *kept) hears(status int, body string) *http.Response {
 	c.t.Helper()
 	answer, err := http.ReadResponse(c.r, nil)
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	testkit.Must(c.t, err)
 	all, err := io.ReadAll(answer.Body)
-	if err != nil || answer.StatusCode != status || string(all) != body {
-		c.t.Fatalf("%d %q, %v, want %d %q", answer.StatusCode, all, err, status, body)
-	}
+	testkit.Need(c.t, err == nil && answer.StatusCode == status && string(all) == body,
+		"%d %q, %v, want %d %q", answer.StatusCode, all, err, status, body)
 	return answer
 }
 
@@ -61,9 +60,8 @@ func (c *kept) hears(status int, body string) *http.Response {
 func (c *kept) hearsEnd() {
 	c.t.Helper()
 	_ = c.SetReadDeadline(time.Now().Add(silence + time.Second))
-	if rest, err := io.ReadAll(c.r); len(rest) > 0 || err != nil {
-		c.t.Errorf("%q before the end, %v", rest, err)
-	}
+	rest, err := io.ReadAll(c.r)
+	testkit.Want(c.t, len(rest) == 0 && err == nil, "%q before the end, %v", rest, err)
 }
 
 // elapse lets the time of a bubble go by.
@@ -98,12 +96,8 @@ func TestCallsBehindEachOther(t *testing.T) {
 		c.hears(http.StatusOK, "/e 6")
 		began := time.Now()
 		c.hearsEnd()
-		if took := time.Since(began); took != silence {
-			t.Errorf("a connection without a call ended after %v", took)
-		}
-		if told := c.told.heard(); told != strings.Repeat("busy idle ", 5)+"closed" {
-			t.Errorf("told %s", told)
-		}
+		testkit.Equal(t, time.Since(began), silence, "a connection without a call ended after")
+		testkit.Equal(t, c.told.heard(), strings.Repeat("busy idle ", 5)+"closed", "told")
 	})
 }
 
@@ -141,9 +135,7 @@ func TestAnswersBeforeTheEndOfTheRequest(t *testing.T) {
 			elapse(2 * lateEnd)
 			caller.says(c.later)
 			caller.hearsEnd()
-			if n := served.Load(); n != 1 {
-				t.Errorf("%d requests were served", n)
-			}
+			testkit.Equal(t, served.Load(), 1, "requests were served")
 		})
 	}
 }
@@ -161,13 +153,10 @@ func TestSlowRequests(t *testing.T) {
 		c.says("POST /b HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\n12")
 		began := time.Now()
 		answer, err := http.ReadResponse(c.r, nil)
-		if took := time.Since(began); err != nil || took != silence+lateEnd {
-			t.Fatalf("a silent caller was cut after %v, %v", took, err)
-		}
+		took := time.Since(began)
+		testkit.Need(t, err == nil && took == silence+lateEnd, "a silent caller was cut after %v, %v", took, err)
 		body, _ := io.ReadAll(answer.Body)
-		if !strings.HasPrefix(string(body), "/b 12 ") {
-			t.Errorf("%q", body)
-		}
+		testkit.Want(t, strings.HasPrefix(string(body), "/b 12 "), "%q", body)
 		c.hearsEnd()
 	})
 }
@@ -196,9 +185,7 @@ func TestCallersThatWait(t *testing.T) {
 		c.says(callOf("a", "1"))
 		elapse(2 * silence)
 		c.Close()
-		if after := <-left; after != 2*silence {
-			t.Errorf("the caller had left after %v", after)
-		}
+		testkit.Equal(t, <-left, 2*silence, "the caller had left after")
 	})
 }
 
@@ -209,12 +196,10 @@ func TestLongAnswers(t *testing.T) {
 			_, _ = io.Copy(io.Discard, r.Body)
 			w.WriteHeader(http.StatusOK)
 			for range 20 {
-				if _, err := io.WriteString(w, "x"); err != nil {
-					t.Error(err)
-				}
-				if err := http.NewResponseController(w).Flush(); err != nil {
-					t.Error(err)
-				}
+				_, err := io.WriteString(w, "x")
+				testkit.Want(t, err == nil, "%v", err)
+				err = http.NewResponseController(w).Flush()
+				testkit.Want(t, err == nil, "%v", err)
 				elapse(silence - time.Second)
 			}
 		})()
@@ -240,13 +225,10 @@ func TestCallersThatTakeNothing(t *testing.T) {
 			}
 		})()
 		c.says(callOf("a", "1"))
-		if took := <-failed; took != silence {
-			t.Errorf("it was cut after %v", took)
-		}
+		testkit.Equal(t, <-failed, silence, "it was cut after")
 		synctest.Wait()
-		if told := c.told.heard(); !strings.HasPrefix(told, "busy closed") {
-			t.Errorf("told %s", told)
-		}
+		told := c.told.heard()
+		testkit.Want(t, strings.HasPrefix(told, "busy closed"), "told %s", told)
 	})
 }
 
@@ -324,9 +306,8 @@ func TestTurnstileBesideHandlersThatWait(t *testing.T) {
 			good, began := connect(), time.Now()
 			good.says(callOf("a", ""))
 			good.hears(http.StatusOK, "")
-			if took := time.Since(began); took > 8*mostInside {
-				t.Errorf("it took %v", took)
-			}
+			took := time.Since(began)
+			testkit.Want(t, took <= 8*mostInside, "it took %v", took)
 			for range 4 * runtime.GOMAXPROCS(0) {
 				wait <- struct{}{}
 			}
@@ -354,9 +335,8 @@ func TestTurnstileBesideUnreadAnswers(t *testing.T) {
 		good.says(callOf("a", ""))
 		began := time.Now()
 		good.hears(http.StatusOK, string(make([]byte, 10010))+"end")
-		if took := time.Since(began); took > 0 {
-			t.Errorf("it took %v", took)
-		}
+		took := time.Since(began)
+		testkit.Want(t, took == 0, "it took %v", took)
 	})
 }
 
@@ -373,8 +353,6 @@ func TestLeavingIsTold(t *testing.T) {
 	s.ServeConn(leaver{&owned{Conn: ours}})
 	c := &kept{theirs, t, bufio.NewReader(theirs), nil}
 	c.says(callOf("a", "1") + callOf("b", "2"))
-	if answer := c.hears(http.StatusOK, "/a 1"); !answer.Close {
-		t.Error("it is not told that its connection ends")
-	}
+	testkit.Want(t, c.hears(http.StatusOK, "/a 1").Close, "it is not told that its connection ends")
 	c.hearsEnd()
 }

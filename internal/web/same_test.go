@@ -142,8 +142,7 @@ func TestSameAsNetHTTP(t *testing.T) {
 	protocols := new(http.Protocols)
 	protocols.SetUnencryptedHTTP2(true)
 	judge := &http.Server{Handler: table, Protocols: protocols, ReadHeaderTimeout: soon}
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	testkit.Must(t, err)
+	ln := testkit.Listen(t)
 	done := make(chan struct{})
 	go func() { defer close(done); _ = judge.Serve(ln) }() // ended by Close
 	defer func() { judge.Close(); <-done }()
@@ -152,9 +151,7 @@ func TestSameAsNetHTTP(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			path := "/" + strings.ReplaceAll(name, " ", "_") + "?q=1"
 			want := rendered(t, client, e.method, "http://"+ln.Addr().String()+path, e.body, e.header)
-			if got := rendered(t, client, e.method, s.url+path, e.body, e.header); got != want {
-				t.Errorf("got:\n%s\nnet/http:\n%s", got, want)
-			}
+			testkit.Equal(t, rendered(t, client, e.method, s.url+path, e.body, e.header), want, "what net/http answers")
 		})
 	}
 }

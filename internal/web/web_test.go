@@ -52,9 +52,8 @@ func TestLongBodies(t *testing.T) {
 			for range 3 {
 				all.Go(func() {
 					answer, got := do(t, client, "POST", s.url, bytes.NewReader(want))
-					if answer.StatusCode != http.StatusOK || got != string(want) {
-						t.Errorf("status %d, %d bytes, the same: %v", answer.StatusCode, len(got), got == string(want))
-					}
+					testkit.Want(t, answer.StatusCode == http.StatusOK && got == string(want),
+						"status %d, %d bytes, the same: %v", answer.StatusCode, len(got), got == string(want))
 				})
 			}
 			all.Wait()
@@ -74,9 +73,7 @@ func TestHandlerThatDoesNotRead(t *testing.T) {
 	}))
 	client := newClient(t)
 	answer, got := do(t, client, "POST", s.url, bytes.NewReader(long()))
-	if answer.StatusCode != http.StatusOK || got != "enough" {
-		t.Errorf("status %d, %q", answer.StatusCode, got)
-	}
+	testkit.Want(t, answer.StatusCode == http.StatusOK && got == "enough", "status %d, %q", answer.StatusCode, got)
 	ctx, cancel := context.WithCancel(t.Context())
 	sent := &counting{Reader: bytes.NewReader(long())}
 	done := make(chan error, 1)
@@ -90,9 +87,8 @@ func TestHandlerThatDoesNotRead(t *testing.T) {
 		t.Errorf("%d bytes are held of a body that nobody reads", used)
 	}
 	cancel()
-	if err := <-done; !errors.Is(err, context.Canceled) {
-		t.Errorf("got %v", err)
-	}
+	err := <-done
+	testkit.Want(t, errors.Is(err, context.Canceled), "got %v", err)
 	if n := sent.read(); n > 1<<20 {
 		t.Errorf("%d bytes of the body were taken", n)
 	}
@@ -142,21 +138,13 @@ func TestHandlerThatNeverEnds(t *testing.T) {
 	answer, err := client.Do(r)
 	testkit.Must(t, err)
 	defer answer.Body.Close()
-	if _, err := io.CopyN(io.Discard, answer.Body, 100<<10); err != nil {
-		t.Fatal(err)
-	}
-	if _, got := do(t, client, "POST", s.url, strings.NewReader("beside it")); got != "beside it" {
-		t.Errorf("got %q", got)
-	}
+	_, err = io.CopyN(io.Discard, answer.Body, 100<<10)
+	testkit.Must(t, err)
+	_, got := do(t, client, "POST", s.url, strings.NewReader("beside it"))
+	testkit.Want(t, got == "beside it", "got %q", got)
 	cancel()
-	select {
-	case err := <-over:
-		if !errors.Is(err, relay.ErrGone) {
-			t.Errorf("the handler got %v", err)
-		}
-	case <-time.After(soon):
-		t.Error("the handler goes on for a caller that has left")
-	}
+	err = testkit.Take(t, over, soon, "the handler goes on for a caller that has left")
+	testkit.Want(t, errors.Is(err, relay.ErrGone), "the handler got %v", err)
 }
 
 // A panic resets its own stream, and is told once; http.ErrAbortHandler is not.
@@ -181,13 +169,11 @@ func TestHandlerThatPanics(t *testing.T) {
 			_, err = io.ReadAll(answer.Body)
 			answer.Body.Close()
 		}
-		if err == nil || !strings.Contains(err.Error(), "INTERNAL_ERROR") {
-			t.Errorf("%s: got %v, want a reset with INTERNAL_ERROR", path, err)
-		}
+		testkit.Want(t, err != nil && strings.Contains(err.Error(), "INTERNAL_ERROR"),
+			"%s: got %v, want a reset with INTERNAL_ERROR", path, err)
 	}
-	if _, got := do(t, client, "POST", s.url, strings.NewReader("goes on")); got != "goes on" {
-		t.Errorf("got %q", got)
-	}
+	_, got := do(t, client, "POST", s.url, strings.NewReader("goes on"))
+	testkit.Want(t, got == "goes on", "got %q", got)
 	testkit.Eventually(t, soon, "two lines in the log", func() bool { return strings.Count(s.log.String(), "\n") >= 2 })
 	if said := s.log.String(); strings.Count(said, "a test's panic") != 2 || strings.Count(said, "\n") != 2 ||
 		!strings.Contains(said, "TestHandlerThatPanics") || !strings.Contains(said, "caller=127.0.0.1") {
@@ -226,22 +212,18 @@ func TestContentLength(t *testing.T) {
 			return
 		}
 		_, _ = io.WriteString(w, "four")
-		if _, err := io.WriteString(w, "five"); !errors.Is(err, http.ErrContentLength) {
-			t.Errorf("got %v", err)
-		}
+		_, err := io.WriteString(w, "five")
+		testkit.Want(t, errors.Is(err, http.ErrContentLength), "got %v", err)
 	}))
 	client := newClient(t)
-	if _, got := do(t, client, "GET", s.url, nil); got != "four" {
-		t.Errorf("got %q", got)
-	}
+	_, got := do(t, client, "GET", s.url, nil)
+	testkit.Want(t, got == "four", "got %q", got)
 	answer, err := client.Get(s.url + "/short")
 	if err == nil {
 		_, err = io.ReadAll(answer.Body)
 		answer.Body.Close()
 	}
-	if err == nil || !strings.Contains(err.Error(), "INTERNAL_ERROR") {
-		t.Errorf("a body that is too short: %v", err)
-	}
+	testkit.Want(t, err != nil && strings.Contains(err.Error(), "INTERNAL_ERROR"), "a body that is too short: %v", err)
 }
 
 // A drain waits for a handler.
@@ -265,16 +247,10 @@ func TestDrainWaitsForHandler(t *testing.T) {
 		}
 		return err != nil
 	})
-	if len(drained) > 0 {
-		t.Error("the drain was over before the handler")
-	}
+	testkit.Want(t, len(drained) == 0, "the drain was over before the handler")
 	close(goOn)
-	if cut := <-drained; cut != 0 {
-		t.Errorf("%d were cut", cut)
-	}
-	if body := <-got; body != "done" {
-		t.Errorf("the caller got %q", body)
-	}
+	testkit.Equal(t, <-drained, 0, "cut")
+	testkit.Equal(t, <-got, "done", "the caller")
 }
 
 // Calls and handlers' streams are mixed on one connection.
@@ -288,8 +264,7 @@ func TestCallsBetween(t *testing.T) {
 		_, _ = io.Copy(w, r.Body)
 		w.Header().Set("Grpc-Status", "0")
 	})}
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	testkit.Must(t, err)
+	ln := testkit.Listen(t)
 	done := make(chan struct{})
 	go func() { defer close(done); _ = worker.Serve(ln) }() // ended by Close
 	defer func() { worker.Close(); <-done }()
@@ -305,15 +280,12 @@ func TestCallsBetween(t *testing.T) {
 				kind, want = "application/grpc", "0"
 			}
 			answer, got := do(t, client, "POST", s.url+"/test.Echo/Echo", bytes.NewReader(message), "Content-Type", kind)
-			if got != string(message) || answer.Trailer.Get("Grpc-Status") != want {
-				t.Errorf("%s: %d bytes, trailers %v", kind, len(got), answer.Trailer)
-			}
+			testkit.Want(t, got == string(message) && answer.Trailer.Get("Grpc-Status") == want,
+				"%s: %d bytes, trailers %v", kind, len(got), answer.Trailer)
 		})
 	}
 	all.Wait()
-	if n := s.Stats().Methods; len(n) == 0 {
-		t.Error("no call was recorded")
-	}
+	testkit.Want(t, len(s.Stats().Methods) != 0, "no call was recorded")
 }
 
 // Whatever callers and handlers do in which order: what is answered is what was sent,

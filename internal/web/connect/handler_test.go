@@ -8,6 +8,7 @@ import (
 
 	"github.com/cabrank/cabrank/internal/grpcwire"
 	"github.com/cabrank/cabrank/internal/h2"
+	"github.com/cabrank/cabrank/internal/testkit"
 	"github.com/cabrank/cabrank/internal/web/webcall"
 )
 
@@ -31,7 +32,6 @@ func TestNoMessage(t *testing.T) {
 	r.Header.Set("Content-Type", "application/proto")
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, r)
-	if got := w.Body.String(); w.Code != http.StatusNotImplemented || !strings.HasPrefix(got, `{"code":"unimplemented"`) {
-		t.Errorf("%d %s", w.Code, got)
-	}
+	got := w.Body.String()
+	testkit.Want(t, w.Code == http.StatusNotImplemented && strings.HasPrefix(got, `{"code":"unimplemented"`), "%d %s", w.Code, got)
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/cabrank/cabrank/internal/grpcwire"
 	"github.com/cabrank/cabrank/internal/h2"
+	"github.com/cabrank/cabrank/internal/testkit"
 	"github.com/cabrank/cabrank/internal/web/webcall"
 )
 
@@ -65,9 +66,8 @@ func serve(t *testing.T, c *scripted, body io.Reader, length int64) (*http.Respo
 func TestBrokenRequests(t *testing.T) {
 	for _, length := range []int64{100, 100_000, -1} {
 		body := io.MultiReader(strings.NewReader("\x00\x00"), iotest.ErrReader(errors.New("read tcp 10.0.0.1:8080->10.0.0.2:4711: i/o timeout")))
-		if _, got := serve(t, new(scripted), body, length); got[5:] != "grpc-status: 3\r\ngrpc-message: cabrank: the request has broken off\r\n" {
-			t.Errorf("length %d: %q", length, got)
-		}
+		_, got := serve(t, new(scripted), body, length)
+		testkit.Want(t, got[5:] == "grpc-status: 3\r\ngrpc-message: cabrank: the request has broken off\r\n", "length %d: %q", length, got)
 	}
 }
 
@@ -78,7 +78,5 @@ func TestLengthOfTheAnswer(t *testing.T) {
 	if h := answer.Header; h.Get("Content-Length") != "" || h.Get("X-Kept") != "1" || h.Get("Content-Type") != "application/grpc-web+json" {
 		t.Errorf("%v", h)
 	}
-	if got != "\x00\x00\x00\x00\x01x\x80\x00\x00\x00\x10grpc-status: 0\r\n" {
-		t.Errorf("%q", got)
-	}
+	testkit.Want(t, got == "\x00\x00\x00\x00\x01x\x80\x00\x00\x00\x10grpc-status: 0\r\n", "%q", got)
 }
