@@ -89,9 +89,8 @@ func TestConnectUnary(t *testing.T) {
 			t.Errorf("%+v", got)
 		}
 	}
-	if codes := h.Stats().Doors["connect"]; codes["OK"] != 4 || codes["NOT_FOUND"] != 4 {
-		t.Errorf("%v", codes)
-	}
+	codes := h.Stats().Doors["connect"]
+	testkit.Want(t, codes["OK"] == 4 && codes["NOT_FOUND"] == 4, "%v", codes)
 }
 
 // A method is called by GET if its rule says that it may be repeated.
@@ -112,12 +111,9 @@ func TestConnectGet(t *testing.T) {
 		"encoding=proto&message=x&compression=brotli":                                                 {501, `{"code":"unimplemented","message":"cabrank: unknown compression \"brotli\": supported encodings are gzip"}`},
 	} {
 		got := ask(t, h, false, "GET", work+"Io?"+query, nil)
-		if got.status != want.status || got.body != want.body {
-			t.Errorf("%s: %+v", query, got)
-		}
-		if got.status == 200 && !strings.Contains(strings.Join(got.header["Vary"], " "), "Accept-Encoding") {
-			t.Errorf("%s: %v", query, got.header)
-		}
+		testkit.Want(t, got.status == want.status && got.body == want.body, "%s: %+v", query, got)
+		testkit.Want(t, got.status != 200 || strings.Contains(strings.Join(got.header["Vary"], " "), "Accept-Encoding"),
+			"%s: %v", query, got.header)
 	}
 	if got := ask(t, h, true, "GET", work+"Fail?encoding=json&message={}", nil); got.status != 405 || got.header.Get("Allow") != "POST" {
 		t.Errorf("%+v", got)
@@ -179,9 +175,8 @@ func TestConnectCompression(t *testing.T) {
 		"a bomb":    {zipped(bytes.Repeat([]byte(" "), 10<<20)), 429, `{"code":"resource_exhausted","message":"cabrank: a message is longer than 4 MiB"}`},
 		"no gzip":   {[]byte("{}"), 400, `{"code":"invalid_argument","message":"cabrank: the message is not what gzip writes"}`},
 	} {
-		if got := ask(t, h, false, "POST", work+"Io", c.body, "Content-Type", jsonType, "Content-Encoding", "gzip"); got.status != c.status || got.body != c.want {
-			t.Errorf("%s: %+v", name, got)
-		}
+		got := ask(t, h, false, "POST", work+"Io", c.body, "Content-Type", jsonType, "Content-Encoding", "gzip")
+		testkit.Want(t, got.status == c.status && got.body == c.want, "%s: %+v", name, got)
 	}
 }
 
@@ -199,9 +194,8 @@ func TestOtherRequests(t *testing.T) {
 			{"POST", work + "Nothing", jsonType, 404},
 			{"POST", work + "Io", "application/connect+xml", 415},
 		} {
-			if got := ask(t, h, http2, c.method, c.path, []byte("{}"), "Content-Type", c.kind); got.status != c.status {
-				t.Errorf("%s %s %s: %+v", c.method, c.path, c.kind, got)
-			}
+			got := ask(t, h, http2, c.method, c.path, []byte("{}"), "Content-Type", c.kind)
+			testkit.Want(t, got.status == c.status, "%s %s %s: %+v", c.method, c.path, c.kind, got)
 		}
 	}
 }

@@ -158,9 +158,8 @@ func newHouse(t testing.TB, known door.Origins, change ...func(*relay.Options)) 
 	t.Cleanup(func() {
 		h.Close()
 		http1.Close()
-		if err := <-served; !errors.Is(err, door.ErrClosed) {
-			t.Error(err)
-		}
+		err := <-served
+		testkit.Want(t, errors.Is(err, door.ErrClosed), "%v", err)
 		testkit.Eventually(t, soon, "the last buffer to come back", func() bool { return h.Stats().Buffered == 0 })
 	})
 	h.startWorker(t)
@@ -169,8 +168,7 @@ func newHouse(t testing.TB, known door.Origins, change ...func(*relay.Options)) 
 
 func listen(t testing.TB) net.Listener {
 	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	testkit.Must(t, err)
+	ln := testkit.Listen(t)
 	return ln
 }
 

@@ -9,9 +9,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -73,9 +71,7 @@ func TestHostileRequests(t *testing.T) {
 		"an upgrade":            {countHead + "Connection: Upgrade\r\nUpgrade: h2c\r\nContent-Length: 7\r\n\r\n" + countOne + whole, []string{"200 0", "200 0", "404"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := h.told(t, c.sent+last); !slices.Equal(got, c.want) {
-				t.Errorf("answered %q, want %q", got, c.want)
-			}
+			testkit.EqualList(t, h.told(t, c.sent+last), c.want, "answered")
 			h.wantGood(t, good)
 		})
 	}
@@ -85,8 +81,7 @@ func TestHostileRequests(t *testing.T) {
 // that ends.
 func (h *house) told(t *testing.T, text string) (all []string) {
 	t.Helper()
-	nc, err := net.Dial("tcp", h.addr)
-	testkit.Must(t, err)
+	nc := testkit.Dial(t, h.addr)
 	defer nc.Close()
 	testkit.Must(t, nc.SetDeadline(time.Now().Add(soon)))
 	var sending sync.WaitGroup
@@ -116,9 +111,8 @@ func (h *house) told(t *testing.T, text string) (all []string) {
 // wantGood has another caller be answered.
 func (h *house) wantGood(t *testing.T, by *http.Client) {
 	t.Helper()
-	if a := (form{}).call(t, by, h, "Count", &workpb.CountRequest{To: 1}); a.told("grpc-status") != "0" {
-		t.Errorf("another caller is told %v", a.trailers)
-	}
+	a := (form{}).call(t, by, h, "Count", &workpb.CountRequest{To: 1})
+	testkit.Want(t, a.told("grpc-status") == "0", "another caller is told %v", a.trailers)
 }
 
 // Bodies of 10 MiB, as one message and as many, in each form: the worker says what becomes of
@@ -157,9 +151,8 @@ func TestLargeBodies(t *testing.T) {
 					if a.told("grpc-status") != want || want == "0" && (proto.Unmarshal(a.messages[0], sum) != nil || sum.GetValue() != size>>10) {
 						t.Errorf("%v, sum %d", a.trailers, sum.GetValue())
 					}
-					if n := most.Load(); n > mostHeld {
-						t.Errorf("%d bytes were held", n)
-					}
+					n := most.Load()
+					testkit.Want(t, n <= mostHeld, "%d bytes were held", n)
 				})
 			}
 		}
@@ -197,9 +190,7 @@ func TestHalfAFrameAndSilence(t *testing.T) {
 		r.Body, r.ContentLength = reader, -1
 		go func() { _, _ = io.WriteString(writer, "AAAAAAII") }() // ends with the request
 		a := f.do(t, f.client(t), r)
-		if a.told("grpc-status") != "4" {
-			t.Errorf("%v: %v", f, a.trailers)
-		}
+		testkit.Want(t, a.told("grpc-status") == "4", "%v: %v", f, a.trailers)
 		h.wantGood(t, form{}.client(t))
 		testkit.Eventually(t, soon, "no call to be left", func() bool { return h.Stats().Doors["grpc-web"]["DEADLINE_EXCEEDED"] == 1 })
 		writer.Close()
@@ -224,9 +215,7 @@ func TestLargeHeadOverHTTP2(t *testing.T) {
 		response, err := client.Do(r)
 		if err == nil {
 			response.Body.Close()
-			if response.StatusCode != http.StatusRequestHeaderFieldsTooLarge {
-				t.Errorf("%v, a query %t: %s", f, query, response.Status)
-			}
+			testkit.Want(t, response.StatusCode == http.StatusRequestHeaderFieldsTooLarge, "%v, a query %t: %s", f, query, response.Status)
 		}
 		cancel()
 		h.wantGood(t, client)
@@ -289,9 +278,8 @@ func TestHalfAMessageAndSilenceByConnect(t *testing.T) {
 			reader, writer := io.Pipe()
 			go func() { _, _ = io.WriteString(writer, "\x00\x00\x00") }() // ends with the request
 			got := askFrom(t, h, http2, http.MethodPost, work+"Sum", reader, "Content-Type", kind, "Connect-Timeout-Ms", "200")
-			if got.status != status || !strings.Contains(got.body, `"code":"deadline_exceeded"`) {
-				t.Errorf("%s, HTTP/2 %t: %+v", kind, http2, got)
-			}
+			testkit.Want(t, got.status == status && strings.Contains(got.body, `"code":"deadline_exceeded"`),
+				"%s, HTTP/2 %t: %+v", kind, http2, got)
 			h.wantGood(t, form{}.client(t))
 			writer.Close()
 			ended++

@@ -5,11 +5,9 @@ import (
 	"context"
 	"errors"
 	"io"
-	"net"
 	"net/http"
 	"net/netip"
 	"reflect"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -47,9 +45,8 @@ func TestEqualAnswers(t *testing.T) {
 			if got.details != "" {
 				got.details = "some"
 			}
-			if a.StatusCode != http.StatusOK || !reflect.DeepEqual(got, want) {
-				t.Errorf("%s, %v: %d %+v, want %+v", method, f, a.StatusCode, got, want)
-			}
+			testkit.Want(t, a.StatusCode == http.StatusOK && reflect.DeepEqual(got, want),
+				"%s, %v: %d %+v, want %+v", method, f, a.StatusCode, got, want)
 		}
 	}
 	if a := forms()[0].call(t, forms()[0].client(t), h, "Fail", &workpb.FailRequest{Code: 5, Message: "no café"}); a.told("grpc-message") != "no caf%C3%A9" {
@@ -116,15 +113,12 @@ func TestStreams(t *testing.T) {
 				size = 12
 			}
 			for range 2 { // the worker waits behind each
-				if _, err := io.ReadFull(response.Body, make([]byte, size)); err != nil {
-					t.Fatal(err)
-				}
+				_, err = io.ReadFull(response.Body, make([]byte, size))
+				testkit.Must(t, err)
 				h.release <- struct{}{}
 			}
 			rest, err := io.ReadAll(response.Body)
-			if err != nil || len(rest) < size {
-				t.Errorf("%d bytes, %v", len(rest), err)
-			}
+			testkit.Want(t, err == nil && len(rest) >= size, "%d bytes, %v", len(rest), err)
 		})
 	}
 }
@@ -137,9 +131,8 @@ func TestClientStream(t *testing.T) {
 		r.ContentLength = -1
 		a := f.do(t, f.client(t), r)
 		sum := new(workpb.Number)
-		if len(a.messages) != 1 || proto.Unmarshal(a.messages[0], sum) != nil || sum.GetValue() != 321 {
-			t.Errorf("%v: %q, %v", f, a.messages, a.trailers)
-		}
+		testkit.Want(t, len(a.messages) == 1 && proto.Unmarshal(a.messages[0], sum) == nil && sum.GetValue() == 321,
+			"%v: %q, %v", f, a.messages, a.trailers)
 	}
 }
 
@@ -160,9 +153,8 @@ func TestCallersThatLeave(t *testing.T) {
 		}()
 		<-h.seen
 		leave()
-		if err := <-gone; err == nil {
-			t.Errorf("%v: an answer", f)
-		}
+		err := <-gone
+		testkit.Want(t, err != nil, "%v: an answer", f)
 		testkit.Eventually(t, soon, "the worker's call to be cancelled", func() bool { return h.cancelled.Load() == 1 })
 	}
 }
@@ -175,9 +167,8 @@ func TestWhatWorkersAreTold(t *testing.T) {
 		a := f.call(t, f.client(t), h, "Io", &workpb.IoRequest{}, "Grpc-Timeout", "10S", "X-Kept", "1", "X-Cabrank-User", "eve", "x-cabrank-socket", "1", "X-Cabrank-Client", "eve",
 			"Connect-Timeout-Ms", "5", "Grpc-Previous-Rpc-Attempts", "4", "X-Forwarded-For", "192.0.2.9")
 		md, left := <-h.seen, <-h.deadlines
-		if a.told("grpc-status") != "0" || left <= 9*time.Second || left > 10*time.Second {
-			t.Errorf("%v: status %s, %v are left", f, a.told("grpc-status"), left)
-		}
+		testkit.Want(t, a.told("grpc-status") == "0" && left > 9*time.Second && left <= 10*time.Second,
+			"%v: status %s, %v are left", f, a.told("grpc-status"), left)
 		for _, name := range []string{"x-cabrank-user", "x-cabrank-socket", "x-cabrank-client", "connect-timeout-ms", "grpc-previous-rpc-attempts"} {
 			if got := md.Get(name); len(got) > 0 {
 				t.Errorf("%v: %s: %q", f, name, got)
@@ -188,9 +179,7 @@ func TestWhatWorkersAreTold(t *testing.T) {
 		}
 		behind := newHouse(t, nil, proxies)
 		f.call(t, f.client(t), behind, "Io", &workpb.IoRequest{}, "X-Forwarded-For", "198.51.100.1, 192.0.2.9, 127.0.0.1")
-		if got := (<-behind.seen).Get("x-forwarded-for"); !slices.Equal(got, []string{"198.51.100.1, 192.0.2.9"}) {
-			t.Errorf("%v behind a proxy: %q", f, got)
-		}
+		testkit.EqualList(t, (<-behind.seen).Get("x-forwarded-for"), []string{"198.51.100.1, 192.0.2.9"}, "%v behind a proxy", f)
 	}
 }
 
@@ -235,9 +224,8 @@ func TestOwnAnswers(t *testing.T) {
 				"application/connect+json":  {frames(0, []byte("{}")), [3]any{200, "application/connect+json", end}},
 			} {
 				got := ask(t, h, http2, http.MethodPost, work+"Count", c.body, "Content-Type", kind)
-				if ([3]any{got.status, got.header.Get("Content-Type"), got.body}) != c.want {
-					t.Errorf("%s, %s, HTTP/2 %t: %+v", says, kind, http2, got)
-				}
+				testkit.Want(t, ([3]any{got.status, got.header.Get("Content-Type"), got.body}) == c.want,
+					"%s, %s, HTTP/2 %t: %+v", says, kind, http2, got)
 			}
 		}
 		close(h.release)
@@ -254,17 +242,15 @@ func TestTimeoutOfAMethod(t *testing.T) {
 	over := func(what string) {
 		t.Helper()
 		<-h.seen
-		if left := <-h.deadlines; left <= 0 || left > bound {
-			t.Errorf("%s: its worker has %v", what, left)
-		}
+		left := <-h.deadlines
+		testkit.Want(t, left > 0 && left <= bound, "%s: its worker has %v", what, left)
 		ended++
 		testkit.Eventually(t, soon, "the worker's call to be cancelled", func() bool { return int64(h.cancelled.Load()) == ended })
 	}
 	for _, f := range forms() {
 		a := f.call(t, f.client(t), h, "Io", &workpb.IoRequest{Millis: 1})
-		if a.told("grpc-status") != "4" || !strings.Contains(a.told("grpc-message"), "deadline exceeded") {
-			t.Errorf("%v: %v", f, a.trailers)
-		}
+		testkit.Want(t, a.told("grpc-status") == "4" && strings.Contains(a.told("grpc-message"), "deadline exceeded"),
+			"%v: %v", f, a.trailers)
 		over(f.String())
 	}
 	for _, http2 := range []bool{false, true} {
@@ -299,18 +285,15 @@ func TestBadRequests(t *testing.T) {
 			testkit.Must(t, err)
 			r.Header.Set("Content-Type", c.kind)
 			response, err := client.Do(r)
-			if err != nil {
-				t.Fatalf("%s: %v", name, err)
-			}
+			testkit.Need(t, err == nil, "%s: %v", name, err)
 			text, err := io.ReadAll(response.Body)
 			response.Body.Close()
 			if strings.HasSuffix(c.kind, "text") {
 				text = form{text: true}.decoded(t, text)
 				c.want = "grpc-status: 3\r\ngrpc-message: cabrank: the body is not base64\r\n"
 			}
-			if err != nil || response.StatusCode != c.status || !strings.Contains(string(text), c.want) {
-				t.Errorf("%s, HTTP/2 %t: %d %q, %v", name, http2, response.StatusCode, text, err)
-			}
+			testkit.Want(t, err == nil && response.StatusCode == c.status && strings.Contains(string(text), c.want),
+				"%s, HTTP/2 %t: %d %q, %v", name, http2, response.StatusCode, text, err)
 		}
 	}
 }
@@ -323,11 +306,8 @@ func TestConnectionsAreKept(t *testing.T) {
 	for range 5 {
 		form{}.call(t, client, h, "Count", &workpb.CountRequest{})
 	}
-	if n := h.Stats().Connections; n != 1 {
-		t.Errorf("%d connections", n)
-	}
-	nc, err := net.Dial("tcp", h.addr)
-	testkit.Must(t, err)
+	testkit.Equal(t, h.Stats().Connections, 1, "connections")
+	nc := testkit.Dial(t, h.addr)
 	defer nc.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), soon)
 	defer cancel()
@@ -340,12 +320,8 @@ func TestConnectionsAreKept(t *testing.T) {
 	response, err := http.ReadResponse(bufio.NewReader(nc), nil)
 	testkit.Must(t, err)
 	text, err := io.ReadAll(response.Body)
-	if err != nil || !strings.Contains(string(text), "grpc-status: 0") {
-		t.Errorf("%q, %v", text, err)
-	}
-	if cut := <-drained; cut != 0 {
-		t.Errorf("%d calls were cut", cut)
-	}
+	testkit.Want(t, err == nil && strings.Contains(string(text), "grpc-status: 0"), "%q, %v", text, err)
+	testkit.Equal(t, <-drained, 0, "calls were cut")
 }
 
 // Callers reach those of gRPC's own services that they may, by every door; Cabrank itself asks
@@ -356,9 +332,8 @@ func TestOwnServices(t *testing.T) {
 		h := newHouse(t, nil, func(o *relay.Options) { o.OwnServices = offered })
 		for i, path := range []string{check, reflect} {
 			got := ask(t, h, true, "POST", path, frames(0, nil), "Content-Type", "application/grpc-web")
-			if !strings.Contains(got.body, "grpc-status: "+want[i]+"\r\n") {
-				t.Errorf("%d, %s: %q, want %s", offered, path, got.body, want[i])
-			}
+			testkit.Want(t, strings.Contains(got.body, "grpc-status: "+want[i]+"\r\n"),
+				"%d, %s: %q, want %s", offered, path, got.body, want[i])
 		}
 		if got := ask(t, h, true, "POST", work+"Io", []byte(`{}`), "Content-Type", jsonType); got.status != http.StatusOK {
 			t.Errorf("%d: %+v", offered, got)
