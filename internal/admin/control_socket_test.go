@@ -59,9 +59,7 @@ func TestControlSocketIsPrivate(t *testing.T) {
 	} {
 		info, err := os.Lstat(path)
 		testkit.Must(t, err)
-		if info.Mode() != want {
-			t.Errorf("%s has mode %v, want %v", path, info.Mode(), want)
-		}
+		testkit.Want(t, info.Mode() == want, "%s has mode %v, want %v", path, info.Mode(), want)
 	}
 	if want := filepath.Join(folder, "8080.sock"); l.Path() != want {
 		t.Errorf("listens on %s, want %s", l.Path(), want)
@@ -95,9 +93,8 @@ func TestControlFolderMustBeOurs(t *testing.T) {
 			t.Errorf("%s: got %v, want a line with %q", folder, err, want)
 		}
 	}
-	if entries, _ := os.ReadDir(ours); len(entries) != 0 {
-		t.Error("a socket was made behind a symbolic link")
-	}
+	entries, _ := os.ReadDir(ours)
+	testkit.Want(t, len(entries) == 0, "a socket was made behind a symbolic link")
 }
 
 // A folder that somebody has chosen may be looked into by others, not written
@@ -130,9 +127,7 @@ func TestControlSocketOfAPredecessor(t *testing.T) {
 	path := filepath.Join(base, "s")
 	deadSocket(t, path)
 	first, err := ListenControl(path)
-	if err != nil {
-		t.Fatalf("after a dead predecessor: %v", err)
-	}
+	testkit.Need(t, err == nil, "after a dead predecessor: %v", err)
 	_, err = ListenControl(path)
 	taken, ok := errors.AsType[*TakenError](err)
 	if !ok || runtime.GOOS == "linux" && taken.PID != os.Getpid() {
@@ -145,16 +140,12 @@ func TestControlSocketOfAPredecessor(t *testing.T) {
 	}
 	first.Close()
 	first.Close() // as http.Server does
-	if exists(path) {
-		t.Error("Close has left the file")
-	}
+	testkit.Want(t, !exists(path), "Close has left the file")
 	testkit.Must(t, os.WriteFile(path, []byte("mine"), 0o600))
-	if _, err := ListenControl(path); err == nil || !strings.Contains(err.Error(), "is there and no socket") {
-		t.Errorf("in place of a file: got %v", err)
-	}
-	if content, _ := os.ReadFile(path); string(content) != "mine" {
-		t.Error("a file that is no socket was touched")
-	}
+	_, err = ListenControl(path)
+	testkit.Want(t, err != nil && strings.Contains(err.Error(), "is there and no socket"), "in place of a file: got %v", err)
+	content, _ := os.ReadFile(path)
+	testkit.Want(t, string(content) == "mine", "a file that is no socket was touched")
 }
 
 // Two cabranks may have the same port, in other network namespaces or by
@@ -179,9 +170,8 @@ func TestControlOfASecondCabrank(t *testing.T) {
 func TestRelativeRuntimeFolderIsNone(t *testing.T) {
 	t.Chdir(t.TempDir())
 	t.Setenv("XDG_RUNTIME_DIR", ".")
-	if got := ControlFolders(); len(got) != 1 || !filepath.IsAbs(got[0]) {
-		t.Errorf("got %q", got)
-	}
+	got := ControlFolders()
+	testkit.Want(t, len(got) == 1 && filepath.IsAbs(got[0]), "got %q", got)
 }
 
 // The last one that leaves removes the folder that nobody has chosen.
@@ -191,13 +181,9 @@ func TestControlFolderIsRemoved(t *testing.T) {
 	folder := ControlFolders()[0]
 	first, second := listenSomewhere(t, folder), listenSomewhere(t, folder)
 	first.Close()
-	if !exists(second.Path()) {
-		t.Fatal("the second one lost its socket")
-	}
+	testkit.Need(t, exists(second.Path()), "the second one lost its socket")
 	second.Close()
-	if exists(folder) {
-		t.Error("the folder is left")
-	}
+	testkit.Want(t, !exists(folder), "the folder is left")
 	third := listenSomewhere(t, folder)
 	third.Close()
 }
@@ -209,13 +195,9 @@ func TestControlFolderIsSwept(t *testing.T) {
 	deadSocket(t, dead)
 	testkit.Must(t, os.WriteFile(file, nil, 0o600))
 	living := listenSomewhere(t, folder)
-	if exists(dead) || !exists(file) {
-		t.Errorf("dead socket there: %t, file there: %t", exists(dead), exists(file))
-	}
+	testkit.Want(t, !exists(dead) && exists(file), "dead socket there: %t, file there: %t", exists(dead), exists(file))
 	listenSomewhere(t, folder)
-	if !Listens(living.Path()) {
-		t.Error("a living one lost its socket")
-	}
+	testkit.Want(t, Listens(living.Path()), "a living one lost its socket")
 }
 
 // Of several that start at once on the socket of a dead one, one gets it.
@@ -228,18 +210,15 @@ func TestControlSocketIsTakenOnce(t *testing.T) {
 		for range cap(won) {
 			starts.Go(func() {
 				l, err := ListenControl(path)
-				if _, taken := errors.AsType[*TakenError](err); err != nil && !taken {
-					t.Error(err)
-				}
+				_, taken := errors.AsType[*TakenError](err)
+				testkit.Want(t, err == nil || taken, "%v", err)
 				if err == nil {
 					won <- l
 				}
 			})
 		}
 		starts.Wait()
-		if len(won) != 1 {
-			t.Fatalf("%d have the socket", len(won))
-		}
+		testkit.Need(t, len(won) == 1, "%d have the socket", len(won))
 		(<-won).Close()
 	}
 }
@@ -258,13 +237,9 @@ func TestControlSocketHandedOver(t *testing.T) {
 	testkit.Must(t, err)
 	old.Release()
 	old.Close()
-	if !Listens(path) {
-		t.Error("nobody listens after the old one has closed")
-	}
+	testkit.Want(t, Listens(path), "nobody listens after the old one has closed")
 	heir.Close()
-	if exists(path) {
-		t.Error("the new one has left the file")
-	}
+	testkit.Want(t, !exists(path), "the new one has left the file")
 }
 
 // What is at the path now may be another's.
@@ -274,17 +249,13 @@ func TestControlCloseRemovesOnlyItsOwn(t *testing.T) {
 	testkit.Must(t, err)
 	testkit.Must(t, errors.Join(os.Remove(path), os.WriteFile(path, nil, 0o600)))
 	l.Close()
-	if !exists(path) {
-		t.Error("removed a file that it had not made")
-	}
+	testkit.Want(t, exists(path), "removed a file that it had not made")
 }
 
 func TestControlPathThatIsTooLong(t *testing.T) {
 	folder := shortFolder(t)
 	_, err := ListenControl(filepath.Join(folder, strings.Repeat("x", 100)))
-	if err == nil || !strings.Contains(err.Error(), "100 are allowed") {
-		t.Errorf("got %v", err)
-	}
+	testkit.Want(t, err != nil && strings.Contains(err.Error(), "100 are allowed"), "got %v", err)
 }
 
 // A connection tells whose it is, where the kernel does.

@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -101,12 +102,9 @@ func startControl(t *testing.T) *testControl {
 		c.Close()
 		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 		defer cancel()
-		if err := c.server.Shutdown(ctx); err != nil {
-			t.Errorf("shutdown: %v", err)
-		}
-		if exists(listener.Path()) {
-			t.Error("the socket file is left")
-		}
+		err := c.server.Shutdown(ctx)
+		testkit.Want(t, err == nil, "shutdown: %v", err)
+		testkit.Want(t, !exists(listener.Path()), "the socket file is left")
 	})
 	return c
 }
@@ -132,9 +130,7 @@ func TestControlStatus(t *testing.T) {
 	c := startControl(t)
 	status, raw, err := c.Status(t.Context())
 	testkit.Must(t, err)
-	if status.PID != 7 || len(status.Workers) != 1 || !strings.Contains(string(raw), `"pid":7`) {
-		t.Errorf("got %+v from %s", status, raw)
-	}
+	testkit.Want(t, status.PID == 7 && len(status.Workers) == 1 && strings.Contains(string(raw), `"pid":7`), "got %+v from %s", status, raw)
 }
 
 // Each step is seen when it happens, not at the end; the last line says how it
@@ -143,9 +139,8 @@ func TestControlProgress(t *testing.T) {
 	c := startControl(t)
 	want := RestartRequest{Command: []string{"ruby", "new.rb"}, Force: true}
 	f := c.restart(t, want)
-	if got := c.fleet.request.Load(); !slices.Equal(got.Command, want.Command) || !got.Force {
-		t.Errorf("asked for %+v, want %+v", got, want)
-	}
+	got := c.fleet.request.Load()
+	testkit.Want(t, slices.Equal(got.Command, want.Command) && got.Force, "asked for %+v, want %+v", got, want)
 	for _, step := range []string{"one", "two"} {
 		c.fleet.steps <- step
 		if e := <-f.events; e.Step != step || e.Operation != "restart" || e.Time.IsZero() {
@@ -156,9 +151,7 @@ func TestControlProgress(t *testing.T) {
 	if e := <-f.events; !e.Done {
 		t.Errorf("the last line is %+v", e)
 	}
-	if err := <-f.err; err != nil {
-		t.Error(err)
-	}
+	testkit.Must(t, <-f.err)
 }
 
 func TestControlFailures(t *testing.T) {
@@ -167,21 +160,16 @@ func TestControlFailures(t *testing.T) {
 	c.fleet.steps <- "one"
 	c.fleet.steps <- errors.New("worker-5 is not ready")
 	remote, ok := errors.AsType[*RemoteError](<-f.err)
-	if !ok || remote.Error() != "worker-5 is not ready" || remote.Misuse {
-		t.Errorf("a failed restart: %+v", remote)
-	}
+	testkit.Want(t, ok && remote.Error() == "worker-5 is not ready" && !remote.Misuse, "a failed restart: %+v", remote)
 	none := func([]byte, Event) {}
 	err := c.Do(t.Context(), "reload", ReloadRequest{}, none)
-	if err == nil || err.Error() != "nothing was changed\nc.yml:1: a\nc.yml:2: b" {
-		t.Errorf("a configuration that was refused: %v", err)
-	}
+	testkit.Want(t, err != nil && err.Error() == "nothing was changed\nc.yml:1: a\nc.yml:2: b", "a configuration that was refused: %v", err)
 	err = c.Do(t.Context(), "drain", DrainRequest{Target: "worker-9"}, none)
 	if remote, ok := errors.AsType[*RemoteError](err); !ok || !remote.Misuse || remote.Reason != "there is no worker-9" {
 		t.Errorf("a target that is not there: %v", err)
 	}
-	if err := c.Do(t.Context(), "scale", ScaleRequest{Workers: 3}, none); err != nil {
-		t.Errorf("scale: %v", err)
-	}
+	err = c.Do(t.Context(), "scale", ScaleRequest{Workers: 3}, none)
+	testkit.Want(t, err == nil, "scale: %v", err)
 }
 
 // A command goes on when who asked for it leaves.
@@ -191,9 +179,7 @@ func TestControlClientLeaves(t *testing.T) {
 	c.fleet.steps <- "one"
 	<-f.events
 	f.leave()
-	if err := <-f.err; !errors.Is(err, context.Canceled) {
-		t.Errorf("the client that left: %v", err)
-	}
+	testkit.Is(t, <-f.err, context.Canceled, "the client that left")
 	c.fleet.steps <- "two" // taken: it goes on
 	c.fleet.steps <- nil
 }
@@ -214,9 +200,8 @@ func TestControlWatch(t *testing.T) {
 	for _, watcher := range lines {
 		for i := range 3 {
 			var e Event
-			if !watcher.Scan() || json.Unmarshal(watcher.Bytes(), &e) != nil || e.Step != fmt.Sprint(i) {
-				t.Errorf("got %q, want step %d", watcher.Text(), i)
-			}
+			testkit.Want(t, watcher.Scan() && json.Unmarshal(watcher.Bytes(), &e) == nil && e.Step == fmt.Sprint(i),
+				"got %q, want step %d", watcher.Text(), i)
 		}
 	}
 }
@@ -243,13 +228,10 @@ func TestControlRefusals(t *testing.T) {
 		testkit.Must(t, err)
 		body, _ := io.ReadAll(answer.Body)
 		answer.Body.Close()
-		if answer.StatusCode != test.status || !strings.Contains(string(body), test.says) {
-			t.Errorf("%s %s %.40s: status %d, %s", test.method, test.name, test.body, answer.StatusCode, body)
-		}
+		testkit.Want(t, answer.StatusCode == test.status && strings.Contains(string(body), test.says),
+			"%s %s %.40s: status %d, %s", test.method, test.name, test.body, answer.StatusCode, body)
 	}
-	if begun := c.fleet.begun.Load(); begun != 0 {
-		t.Errorf("%d restarts have begun", begun)
-	}
+	testkit.Equal(t, c.fleet.begun.Load(), 0, "restarts have begun")
 }
 
 // Commands that never end are bounded.
@@ -259,29 +241,23 @@ func TestControlBoundsCommands(t *testing.T) {
 		c.restart(t, RestartRequest{}).leave()
 	}
 	err := c.Do(t.Context(), "restart", RestartRequest{}, func([]byte, Event) {})
-	if err == nil || !strings.Contains(err.Error(), "commands are at work already") {
-		t.Errorf("one too many: %v", err)
-	}
-	if _, _, err := c.Status(t.Context()); err != nil {
-		t.Errorf("status meanwhile: %v", err)
-	}
+	testkit.Want(t, err != nil && strings.Contains(err.Error(), "commands are at work already"), "one too many: %v", err)
+	_, _, err = c.Status(t.Context())
+	testkit.Want(t, err == nil, "status meanwhile: %v", err)
 }
 
 // When cabrank stops, whoever waits is told.
 func TestControlShutdown(t *testing.T) {
 	c := startControl(t)
 	f := c.restart(t, RestartRequest{})
-	if err := c.server.Shutdown(t.Context()); err != nil {
-		t.Error(err)
-	}
+	testkit.Must(t, c.server.Shutdown(t.Context()))
 	if err := <-f.err; err == nil || err.Error() != "cabrank is stopping" {
 		t.Errorf("got %v", err)
 	}
 	_, _, err := c.Status(t.Context())
 	want := fmt.Sprintf("nothing listens on %s; is cabrank running? --control names another socket", c.path)
-	if _, ok := errors.AsType[*NobodyError](err); !ok || err.Error() != want {
-		t.Errorf("got  %v\nwant %s", err, want)
-	}
+	_, ok := errors.AsType[*NobodyError](err)
+	testkit.Want(t, ok && err.Error() == want, "got  %v\nwant %s", err, want)
 }
 
 // An answer that breaks off is not taken for a success.
@@ -303,9 +279,8 @@ func TestControlAnswerThatBreaksOff(t *testing.T) {
 	defer client.Close()
 	steps := 0
 	err = client.Do(t.Context(), "restart", RestartRequest{}, func([]byte, Event) { steps++ })
-	if _, lost := errors.AsType[*LostError](err); !lost || steps != 1 {
-		t.Errorf("after %d steps: %v", steps, err)
-	}
+	_, lost := errors.AsType[*LostError](err)
+	testkit.Want(t, lost && steps == 1, "after %d steps: %v", steps, err)
 }
 
 // A journal keeps the newest events; who reads too slowly misses the oldest.
@@ -317,12 +292,63 @@ func TestJournalIsBounded(t *testing.T) {
 	}
 	<-first.changed
 	got := j.from(first.next)
-	if len(got.events) != maxEvents || got.events[0].Total != 10 || got.next != maxEvents+10 || got.closed {
-		t.Errorf("%d events from %d on, next is %d", len(got.events), got.events[0].Total, got.next)
-	}
+	testkit.Want(t, len(got.events) == maxEvents && got.events[0].Total == 10 && got.next == maxEvents+10 && !got.closed,
+		"%d events from %d on, next is %d", len(got.events), got.events[0].Total, got.next)
 	j.close()
 	j.Add(Event{})
 	if got := j.from(got.next); len(got.events) != 0 || !got.closed {
 		t.Errorf("after the end: %+v", got)
 	}
+}
+
+// What programs read is written down: every field of the status, of an event and
+// of a request is in docs/control.md.
+func TestControlIsDocumented(t *testing.T) {
+	text := testkit.ReadFile(t, "../../docs/control.md")
+	for _, shape := range []any{
+		Status{}, Event{}, RestartRequest{}, DrainRequest{}, ScaleRequest{}, UpgradeRequest{}, StopRequest{},
+	} {
+		for _, name := range fieldsOf(reflect.TypeOf(shape)) {
+			testkit.Want(t, documented(string(text), name), "docs/control.md does not say what %s of %T is", name, shape)
+		}
+	}
+}
+
+// documented finds a name as `name`, as part of a longer one, or as "name":.
+func documented(text, name string) bool {
+	for _, form := range []string{"`" + name + "`", "." + name + "`", "`" + name + "[]", "`" + name + ".", "\"" + name + "\":"} {
+		if strings.Contains(text, form) {
+			return true
+		}
+	}
+	return false
+}
+
+// fieldsOf returns the JSON names of a struct's fields and of those in them.
+func fieldsOf(shape reflect.Type) []string {
+	for shape.Kind() == reflect.Pointer || shape.Kind() == reflect.Slice {
+		shape = shape.Elem()
+	}
+	if shape.Kind() != reflect.Struct || shape == reflect.TypeFor[time.Time]() {
+		return nil
+	}
+	var names []string
+	for field := range shape.Fields() {
+		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+		if name != "" {
+			names = append(names, name)
+		}
+		names = append(names, fieldsOf(field.Type)...)
+	}
+	return names
+}
+
+// Programs can rely on lists being lists and on times that say so when there
+// are none.
+func TestStatusAsJSON(t *testing.T) {
+	got, err := json.Marshal(WorkerStatus{Name: "worker-1", Since: time.Unix(0, 0).UTC()})
+	testkit.Must(t, err)
+	want := `{"name":"worker-1","index":0,"state":"","since":"1970-01-01T00:00:00Z","pid":0,"address":"","generation":0,` +
+		`"slots":0,"in_flight":0,"ghosts":0,"served":0,"restarts":null,"retired":null}`
+	testkit.Want(t, string(got) == want, "got  %s\nwant %s", got, want)
 }

@@ -23,35 +23,29 @@ func TestProbesAreNotCrowdedOut(t *testing.T) {
 			conn, err := net.Dial("tcp", s.Addr().String())
 			testkit.Must(t, err)
 			t.Cleanup(func() { _ = conn.Close() })
-			if _, err := io.WriteString(conn, beginning); err != nil {
-				t.Fatal(err)
-			}
+			_, err = io.WriteString(conn, beginning)
+			testkit.Must(t, err)
 			held = append(held, conn)
 		}
-		if got := exchange(t, s.Addr().String(), "GET /liveness"); !strings.HasPrefix(got, "HTTP/1.1 200 OK") {
-			t.Errorf("after %d connections: %q", len(held), got)
-		}
+		got := exchange(t, s.Addr().String(), "GET /liveness")
+		testkit.Want(t, strings.HasPrefix(got, "HTTP/1.1 200 OK"), "after %d connections: %q", len(held), got)
 	}
 	first := held[0]
 	testkit.Must(t, first.SetReadDeadline(time.Now().Add(30*time.Second)))
-	if _, err := first.Read(make([]byte, 1)); err == nil || strings.Contains(err.Error(), "timeout") {
-		t.Errorf("the oldest connection is still there: %v", err)
-	}
+	_, err := first.Read(make([]byte, 1))
+	testkit.Want(t, err != nil && !strings.Contains(err.Error(), "timeout"), "the oldest connection is still there: %v", err)
 }
 
 // Whoever comes when few descriptors are left has the oldest go, but for one that
 // is alone.
 func TestCrowdSparesDescriptors(t *testing.T) {
-	on, err := net.Listen("tcp", "127.0.0.1:0")
-	testkit.Must(t, err)
+	on := testkit.Listen(t)
 	defer on.Close()
 	c := newCrowd(100)
 	c.files = spareFiles
 	var first net.Conn
 	for i := range 3 {
-		conn, err := net.Dial("tcp", on.Addr().String())
-		testkit.Must(t, err)
-		t.Cleanup(func() { conn.Close() })
+		conn := testkit.Dial(t, on.Addr().String())
 		if got := c.note(conn, http.StateNew); got != first {
 			t.Errorf("with %d others %v goes, want %v", i, got, first)
 		}
@@ -92,7 +86,5 @@ func TestCrowd(t *testing.T) {
 			t.Errorf("step %d: %v goes, want %v", i, got, want)
 		}
 	}
-	if c.order.Len() != 0 || len(c.places) != 0 {
-		t.Errorf("left: %d in order, %d places", c.order.Len(), len(c.places))
-	}
+	testkit.Want(t, c.order.Len() == 0 && len(c.places) == 0, "left: %d in order, %d places", c.order.Len(), len(c.places))
 }

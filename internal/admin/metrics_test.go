@@ -98,9 +98,8 @@ func (traffic) Rank() rank.Snapshot {
 func TestMetricsPage(t *testing.T) {
 	status, contentType, body := get(t, startMetrics(t, fullSources())+"/metrics")
 	// The type that gruf-relay's page had.
-	if status != 200 || contentType != "text/plain; version=0.0.4; charset=utf-8; escaping=underscores" {
-		t.Errorf("status %d, type %q", status, contentType)
-	}
+	testkit.Want(t, status == 200 && contentType == "text/plain; version=0.0.4; charset=utf-8; escaping=underscores",
+		"status %d, type %q", status, contentType)
 	want := []string{
 		`cabrank_build_info{commit="abc",go_version="` + runtime.Version() + `",version="1.2.3"} 1`,
 		`cabrank_calls_total{code="OK",method="/demo.Jobs/GetJob"} 5`,
@@ -141,23 +140,18 @@ func TestMetricsPage(t *testing.T) {
 		"# TYPE cabrank_refusals_total counter", "# TYPE cabrank_worker_restarts_total counter", "# TYPE cabrank_queue_length gauge",
 	}
 	for _, line := range want {
-		if !strings.Contains(body, line+"\n") {
-			t.Errorf("no line %s in\n%s", line, ours(body))
-		}
+		testkit.Want(t, strings.Contains(body, line+"\n"), "no line %s in\n%s", line, ours(body))
 	}
 	for _, name := range []string{"go_goroutines", "go_sync_mutex_wait_total_seconds_total", "process_start_time_seconds"} {
-		if runtime.GOOS == "linux" && !strings.Contains(body, "\n"+name+" ") {
-			t.Errorf("no %s", name)
-		}
+		testkit.Want(t, runtime.GOOS != "linux" || strings.Contains(body, "\n"+name+" "), "no %s", name)
 	}
 }
 
 func TestMetricsOnOtherPathsAreNotFound(t *testing.T) {
 	url := startMetrics(t, fullSources())
 	for _, path := range []string{"/", "/metrics/", "/startup"} {
-		if status, _, _ := get(t, url+path); status != 404 {
-			t.Errorf("GET %s: %d", path, status)
-		}
+		status, _, _ := get(t, url+path)
+		testkit.Want(t, status == 404, "GET %s: %d", path, status)
 	}
 }
 
@@ -166,17 +160,15 @@ func TestOddMetricsPath(t *testing.T) {
 	s, err := ServeMetrics(loopback(t), "/{m", Sources{}, quiet())
 	testkit.Must(t, err)
 	stopAtEnd(t, s)
-	if status, _, _ := get(t, "http://"+s.Addr().String()+"/%7Bm"); status != 200 {
-		t.Errorf("status %d", status)
-	}
+	status, _, _ := get(t, "http://"+s.Addr().String()+"/%7Bm")
+	testkit.Want(t, status == 200, "status %d", status)
 }
 
 // Without any source the page still has the binary and the process.
 func TestEmptySources(t *testing.T) {
 	status, _, body := get(t, startMetrics(t, Sources{})+"/metrics")
-	if status != 200 || !strings.Contains(body, "cabrank_build_info") || strings.Contains(body, "cabrank_queue_length") {
-		t.Errorf("status %d\n%s", status, ours(body))
-	}
+	testkit.Want(t, status == 200 && strings.Contains(body, "cabrank_build_info") && !strings.Contains(body, "cabrank_queue_length"),
+		"status %d\n%s", status, ours(body))
 }
 
 // Whatever labels and numbers come, the page answers (gruf-relay died of an
@@ -197,9 +189,7 @@ func TestOddSamples(t *testing.T) {
 	sources.Traffic = traffic{all}
 	sources.Workers = func() []worker.Status { return []worker.Status{{Name: "w", State: worker.Vacant}, {Name: "\xff"}} }
 	status, _, body := get(t, startMetrics(t, sources)+"/metrics")
-	if status != 200 {
-		t.Fatalf("status %d\n%.2000s", status, body)
-	}
+	testkit.Need(t, status == 200, "status %d\n%.2000s", status, body)
 	for _, line := range []string{
 		`cabrank_refusals_total{reason="bad \\xff\\xfe utf-8"} 1`,
 		`cabrank_refusals_total{reason="two\nlines"} 1`,
@@ -207,9 +197,7 @@ func TestOddSamples(t *testing.T) {
 		`cabrank_worker_state{state="vacant",worker="w"} 1`,
 		`cabrank_queue_length 7`,
 	} {
-		if !strings.Contains(body, line+"\n") {
-			t.Errorf("no line %s", line)
-		}
+		testkit.Want(t, strings.Contains(body, line+"\n"), "no line %s", line)
 	}
 }
 
@@ -234,9 +222,7 @@ func TestScrapesAtOnce(t *testing.T) {
 	all.Wait()
 	close(answers)
 	for answer := range answers {
-		if answer != "200" && answer != "503" {
-			t.Errorf("a scrape ended with %s", answer)
-		}
+		testkit.Want(t, answer == "200" || answer == "503", "a scrape ended with %s", answer)
 	}
 }
 
@@ -263,9 +249,7 @@ old 3
 process_cpu_seconds_total 0
 process_cpu_seconds_total{worker="worker-1"} 5
 `
-	if got := pageText(t, joined{own: own, merged: store}, expfmt.NewFormat(expfmt.TypeTextPlain)); got != want {
-		t.Errorf("page is\n%swant\n%s", got, want)
-	}
+	testkit.Equal(t, pageText(t, joined{own: own, merged: store}, expfmt.NewFormat(expfmt.TypeTextPlain)), want, "the page")
 	// OpenMetrics would call it old_total.
 	if got := pageText(t, joined{own: own, merged: store, open: true}, expfmt.NewFormat(expfmt.TypeOpenMetrics)); !strings.Contains(got, "# TYPE old unknown\nold 3") {
 		t.Errorf("page is\n%s", got)

@@ -34,20 +34,17 @@ func stopAtEnd(t *testing.T, s *Server) {
 		http.DefaultClient.CloseIdleConnections()
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 		defer cancel()
-		if err := s.Shutdown(ctx); err != nil {
-			t.Errorf("Shutdown: %v", err)
-		}
-		if err := <-s.Failed(); err != nil {
-			t.Errorf("Failed: %v", err)
-		}
+		err := s.Shutdown(ctx)
+		testkit.Want(t, err == nil, "Shutdown: %v", err)
+		err = <-s.Failed()
+		testkit.Want(t, err == nil, "Failed: %v", err)
 	})
 }
 
 // loopback returns a listener on a free port.
 func loopback(t *testing.T) net.Listener {
 	t.Helper()
-	on, err := net.Listen("tcp", "127.0.0.1:0")
-	testkit.Must(t, err)
+	on := testkit.Listen(t)
 	return on
 }
 
@@ -87,15 +84,11 @@ func TestProbeAnswers(t *testing.T) {
 		"/startup": &health.started, "/readiness": &health.ready, "/liveness": &health.alive,
 	} {
 		for _, method := range []string{"GET", "POST", "DELETE"} {
-			if got := exchange(t, address, method+" "+path); got != bad {
-				t.Errorf("%s %s before: %q", method, path, got)
-			}
+			testkit.Equal(t, exchange(t, address, method+" "+path), bad, "%s %s before", method, path)
 		}
 		state.Store(true)
 		for _, method := range []string{"GET", "POST", "DELETE"} {
-			if got := exchange(t, address, method+" "+path+"?verbose"); got != good {
-				t.Errorf("%s %s after: %q", method, path, got)
-			}
+			testkit.Equal(t, exchange(t, address, method+" "+path+"?verbose"), good, "%s %s after", method, path)
 		}
 	}
 	for _, path := range []string{"/", "/startup/", "//startup", "/metrics", "/healthz"} {
@@ -121,28 +114,22 @@ func TestShutdownIsBounded(t *testing.T) {
 	<-entered
 	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
 	defer cancel()
-	if err := s.Shutdown(ctx); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("Shutdown: %v", err)
-	}
-	if err := <-s.Failed(); err != nil {
-		t.Errorf("Failed: %v", err)
-	}
+	testkit.Is(t, s.Shutdown(ctx), context.DeadlineExceeded, "Shutdown")
+	err = <-s.Failed()
+	testkit.Want(t, err == nil, "Failed: %v", err)
 	testkit.Must(t, conn.SetReadDeadline(time.Now().Add(30*time.Second)))
-	if _, err := conn.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
-		t.Errorf("the connection is still open: %v", err)
-	}
+	_, err = conn.Read(make([]byte, 1))
+	testkit.Want(t, errors.Is(err, io.EOF), "the connection is still open: %v", err)
 }
 
 // A listener that dies is told of, because its process must not go on.
 func TestDeadListenerIsReported(t *testing.T) {
 	s := ServeProbes(loopback(t), &fakeHealth{}, quiet())
 	testkit.Must(t, s.listener.Close())
-	if err := <-s.Failed(); err == nil {
-		t.Error("no error of a closed listener")
-	}
-	if err := s.Shutdown(context.Background()); err != nil {
-		t.Errorf("Shutdown: %v", err)
-	}
+	err := <-s.Failed()
+	testkit.Want(t, err != nil, "no error of a closed listener")
+	err = s.Shutdown(context.Background())
+	testkit.Want(t, err == nil, "Shutdown: %v", err)
 }
 
 // After Release whoever else has the socket is asked, a request that was under
@@ -158,18 +145,15 @@ func TestReleasedServer(t *testing.T) {
 	defer conn.Close()
 	<-on.accepted
 	s.Release()
-	if err := <-s.Failed(); err != nil {
-		t.Errorf("Failed: %v", err)
-	}
+	err = <-s.Failed()
+	testkit.Want(t, err == nil, "Failed: %v", err)
 	if another, err := net.Dial("tcp", s.Addr().String()); err == nil {
 		another.Close()
 		t.Error("it listens on")
 	}
 	fmt.Fprint(conn, "GET /readiness HTTP/1.1\r\nHost: x\r\n\r\n")
 	answer, err := io.ReadAll(conn)
-	if err != nil || !strings.HasPrefix(string(answer), "HTTP/1.1 200") {
-		t.Errorf("%q, %v", answer, err)
-	}
+	testkit.Want(t, err == nil && strings.HasPrefix(string(answer), "HTTP/1.1 200"), "%q, %v", answer, err)
 }
 
 // tellingListener tells of a connection that it has accepted.
