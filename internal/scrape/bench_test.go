@@ -46,7 +46,8 @@ func BenchmarkRound(b *testing.B) {
 		for _, p := range all {
 			testkit.Must(b, p.ReadText(page))
 		}
-		if families, _ := s.Gather(); len(families) != 3 {
+		families, _ := s.Gather()
+		if len(families) != 3 {
 			b.Fatal(families)
 		}
 	}
@@ -68,14 +69,14 @@ func BenchmarkScrape(b *testing.B) {
 		for _, from := range all {
 			scraper.ask(b.Context(), from, mostWait)
 		}
-		if families, _ := s.Gather(); len(families) != 3 {
+		families, _ := s.Gather()
+		if len(families) != 3 {
 			b.Fatal(families)
 		}
 	}
 	b.ReportMetric(float64(cpuTime(b)-before)/float64(b.N)/1e6, "cpu-ms/op")
-	if counts := scraper.Counts(); counts["ok"] != uint64(b.N*len(all)) {
-		b.Fatal(counts)
-	}
+	counts := scraper.Counts()
+	testkit.Need(b, counts["ok"] == uint64(b.N*len(all)), "%v", counts)
 }
 
 // serveBytes answers every request with a page, and no more than that.

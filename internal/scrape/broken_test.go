@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // Pages that are broken in some way end neither the process nor other pages. What
@@ -52,9 +54,7 @@ func TestFaultInHistogram(t *testing.T) {
 	s := NewStore(Options{})
 	p := s.Join("w")
 	read(t, p, "# TYPE h histogram\nh_bucket{le=\"1\"} 1\nh_bucket{le=\"+Inf\"} 2\nh_sum 3\nh_count 2\n")
-	if p.ReadText([]byte("# TYPE h histogram\nh_bucket{le=\"1\"} 9\n!")) == nil {
-		t.Error("no error")
-	}
+	testkit.Want(t, p.ReadText([]byte("# TYPE h histogram\nh_bucket{le=\"1\"} 9\n!")) != nil, "no error")
 	expect(t, s, "h_bucket{le=\"1\"} 1\nh_bucket{le=\"+Inf\"} 2\nh_sum 3\nh_count 2\n")
 }
 
@@ -80,7 +80,6 @@ func TestSeriesAreBounded(t *testing.T) {
 	}
 	long := "m{a=\"" + strings.Repeat("x", mostSeriesBytes) + "\"} 1\n"
 	before := s.Stats().Conflicts.Series
-	if left, _ := errors.AsType[LeftOutError](p.ReadText([]byte(long))); left != 1 || s.Stats().Conflicts.Series != before+1 {
-		t.Error("a long series is taken")
-	}
+	left, _ := errors.AsType[LeftOutError](p.ReadText([]byte(long)))
+	testkit.Want(t, left == 1 && s.Stats().Conflicts.Series == before+1, "a long series is taken")
 }

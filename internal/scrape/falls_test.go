@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 const (
@@ -56,9 +58,8 @@ func TestHistogramThatIsNotOnOnePage(t *testing.T) {
 	want := samples(shown(t, s))
 	read(t, a, upPage)
 	a.Leave()
-	if got := samples(shown(t, s)); !strings.HasPrefix(got, want) {
-		t.Errorf("page is\n%swant\n%s", got, want)
-	}
+	got := samples(shown(t, s))
+	testkit.Want(t, strings.HasPrefix(got, want), "page is\n%swant\n%s", got, want)
 }
 
 // histogramPage has ten values in each bucket.
@@ -82,9 +83,8 @@ func TestOtherBucketsAfterARelease(t *testing.T) {
 	read(t, b, histogramPage("0.1", "0.5", "1"))
 	wantConflicts := func(want int) {
 		t.Helper()
-		if n := s.Stats().Conflicts.Bounds; int(n) != want {
-			t.Errorf("%d conflicts of bounds, want %d", n, want)
-		}
+		n := s.Stats().Conflicts.Bounds
+		testkit.Want(t, int(n) == want, "%d conflicts of bounds, want %d", n, want)
 	}
 	wantConflicts(0)
 	a.Leave()
@@ -113,7 +113,5 @@ z_total{"a.b"="c","1d"="e"} 7 # {"net.http"="x"} 0.5
 http_requests{code="200",http_route="/a:b"} 5
 z_total{_d="e",a_b="c"} 7
 `)
-	if page := shown(t, s); !strings.Contains(page, "# HELP http_requests All of them.\n# TYPE http_requests counter\n") {
-		t.Errorf("page is\n%s", page)
-	}
+	testkit.Says(t, shown(t, s), "# HELP http_requests All of them.\n# TYPE http_requests counter\n")
 }

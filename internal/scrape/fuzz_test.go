@@ -10,6 +10,8 @@ import (
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
+
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // Two processes show any pages twice: nothing panics, and what is shown is a page that
@@ -31,9 +33,8 @@ func FuzzPages(f *testing.F) {
 		}
 		page := shown(t, s)
 		parser := expfmt.NewTextParser(model.LegacyValidation)
-		if _, err := parser.TextToMetricFamilies(strings.NewReader(page)); err != nil {
-			t.Fatalf("%v\n%s", err, page)
-		}
+		_, err := parser.TextToMetricFamilies(strings.NewReader(page))
+		testkit.Need(t, err == nil, "%v\n%s", err, page)
 		a.Leave()
 		b.Leave()
 		_ = shown(t, s)

@@ -10,6 +10,8 @@ import (
 
 	dto "github.com/prometheus/client_model/go"
 	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // largePages are pages that take as much memory as they can, other ones each time.
@@ -87,14 +89,12 @@ func TestNamesOfConflictsAreHeld(t *testing.T) {
 		_, _ = first.ReadText(nil), second.ReadText(nil)
 	}
 	kept := int64(len(second.unlike))
-	if kept == 0 || second.held < kept*int64(len(long)) || second.held > s.memory/processShare {
-		t.Errorf("%d names of %d bytes are kept, %d bytes are held, at most %d may be", kept, len(long), second.held, s.memory/processShare)
-	}
+	testkit.Want(t, kept != 0 && second.held >= kept*int64(len(long)) && second.held <= s.memory/processShare,
+		"%d names of %d bytes are kept, %d bytes are held, at most %d may be", kept, len(long), second.held, s.memory/processShare)
 	first.Leave()
 	second.Leave()
-	if second.held != 0 || len(second.unlike) != 0 {
-		t.Errorf("%d bytes, %d names are held of a process that has left", second.held, len(second.unlike))
-	}
+	testkit.Want(t, second.held == 0 && len(second.unlike) == 0,
+		"%d bytes, %d names are held of a process that has left", second.held, len(second.unlike))
 }
 
 func holdPages(t *testing.T, page func(n int) ([]byte, string)) {
@@ -111,24 +111,17 @@ func holdPages(t *testing.T, page func(n int) ([]byte, string)) {
 			text, kind := page(worker*10 + n)
 			sent += len(text)
 			_ = p.Read(text, kind) // it says what is left out
-			if p.held+p.made > memory/processShare {
-				t.Fatalf("a process holds %d bytes", p.held+p.made)
-			}
+			testkit.Need(t, p.held+p.made <= memory/processShare, "a process holds %d bytes", p.held+p.made)
 		}
 	}
 	grown, held := heap()-before, s.Stats().Held
 	t.Logf("%d KiB were sent, %d KiB are counted, the heap has grown by %d KiB; %+v", sent>>10, held>>10, grown>>10, s.Stats().Conflicts)
-	if held > memory/heldShare || grown > memory/heldShare+slack {
-		t.Errorf("%d bytes are counted, the heap has grown by %d", held, grown)
-	}
-	if grown > held+held/4+slack {
-		t.Errorf("%d bytes are counted, %d are held", held, grown)
-	}
+	testkit.Want(t, held <= memory/heldShare && grown <= memory/heldShare+slack,
+		"%d bytes are counted, the heap has grown by %d", held, grown)
+	testkit.Want(t, grown <= held+held/4+slack, "%d bytes are counted, %d are held", held, grown)
 	for _, p := range all {
 		p.Leave()
-		if p.held != 0 {
-			t.Errorf("%d bytes of a process that has left", p.held)
-		}
+		testkit.Want(t, p.held == 0, "%d bytes of a process that has left", p.held)
 	}
 }
 
@@ -144,9 +137,7 @@ func heap() int64 {
 func TestTooLongPageCountsUpToThere(t *testing.T) {
 	s := NewStore(Options{})
 	p := s.Join("w")
-	if err := p.read([]byte("# TYPE c_total counter\nc_total 5\n# TYPE h histogram\nh_bucket{le=\"1\"} 1\nh_co"), "", false); err != nil {
-		t.Error(err)
-	}
+	testkit.Must(t, p.read([]byte("# TYPE c_total counter\nc_total 5\n# TYPE h histogram\nh_bucket{le=\"1\"} 1\nh_co"), "", false))
 	expect(t, s, "c_total 5\nh_bucket{le=\"1\"} 1\nh_bucket{le=\"+Inf\"} 1\nh_sum 0\nh_count 1\n")
 }
 
@@ -157,9 +148,8 @@ func TestOneProcessLeavesTheOthersRoom(t *testing.T) {
 	bad := s.Join("w1")
 	for n := range 8 {
 		text, _ := largePages()["long labels"](n)
-		if _, left := errors.AsType[LeftOutError](bad.ReadText(text)); !left {
-			t.Fatal("nothing is left out")
-		}
+		_, left := errors.AsType[LeftOutError](bad.ReadText(text))
+		testkit.Need(t, left, "nothing is left out")
 	}
 	read(t, s.Join("w2"), string(benchPage()))
 }

@@ -23,9 +23,8 @@ func protobufPage(t testing.TB, collectors ...prometheus.Collector) []byte {
 	testkit.Must(t, err)
 	var page bytes.Buffer
 	for _, f := range families {
-		if _, err := protodelim.MarshalTo(&page, f); err != nil {
-			t.Fatal(err)
-		}
+		_, err = protodelim.MarshalTo(&page, f)
+		testkit.Must(t, err)
 	}
 	return page.Bytes()
 }
@@ -61,9 +60,8 @@ q_sum{worker="w2"} 4
 q_count{worker="w2"} 1
 `)
 	families, _ := s.Gather()
-	if e := families[0].GetMetric()[0].GetCounter().GetExemplar(); e.GetLabel()[0].GetValue() != "w2" {
-		t.Errorf("exemplar is %v", e)
-	}
+	e := families[0].GetMetric()[0].GetCounter().GetExemplar()
+	testkit.Want(t, e.GetLabel()[0].GetValue() == "w2", "exemplar is %v", e)
 }
 
 // A page that is cut counts up to there.
@@ -71,9 +69,7 @@ func TestProtobufCut(t *testing.T) {
 	s := NewStore(Options{})
 	g, h := prometheus.NewGauge(prometheus.GaugeOpts{Name: "a", Help: "A."}), prometheus.NewGauge(prometheus.GaugeOpts{Name: "b", Help: "B."})
 	page := protobufPage(t, g, h)
-	if s.Join("w").ReadProtobuf(page[:len(page)-1]) == nil {
-		t.Error("no error")
-	}
+	testkit.Want(t, s.Join("w").ReadProtobuf(page[:len(page)-1]) != nil, "no error")
 	expect(t, s, "a 0\n")
 }
 
@@ -115,11 +111,8 @@ func TestNativeHistograms(t *testing.T) {
 		want := &dto.Histogram{}
 		nativeOf(m.GetHistogram()).show(want, 450)
 		want.SampleSum, want.SampleCount = got.SampleSum, proto.Uint64(450)
-		if !proto.Equal(got, want) {
-			t.Errorf("%+v: sum is\n%v\nwant\n%v", c, got, want)
-		}
-		if back, _ := (buckets{native: nativeOf(got)}), 0; back.native == nil {
-			t.Error("the sum is no histogram")
-		}
+		testkit.Want(t, proto.Equal(got, want), "%+v: sum is\n%v\nwant\n%v", c, got, want)
+		back, _ := (buckets{native: nativeOf(got)}), 0
+		testkit.Want(t, back.native != nil, "the sum is no histogram")
 	}
 }

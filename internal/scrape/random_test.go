@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // counted is what a process has counted: for each label, and in a histogram up to 1, up
@@ -101,8 +103,7 @@ func TestSumsAtRandom(t *testing.T) {
 		for _, m := range live {
 			all.add(m.counted)
 		}
-		if got, want := samples(shown(t, s)), all.merged(); got != want {
-			t.Fatalf("seed %d: page is\n%swant\n%s", seed, got, want)
-		}
+		got, want := samples(shown(t, s)), all.merged()
+		testkit.Need(t, got == want, "seed %d: page is\n%swant\n%s", seed, got, want)
 	}
 }

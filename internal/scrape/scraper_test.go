@@ -105,12 +105,9 @@ func TestPagesThatAreNone(t *testing.T) {
 				limit = time.Second / 10
 			}
 			_, log, counts := scrapeTwice(t, serve(t, "tcp", c.handler), limit)
-			if counts[c.result.String()] != 2 {
-				t.Errorf("results are %v", counts)
-			}
-			if strings.Count(log, "\n") != 1 || !strings.Contains(log, c.told) || !strings.Contains(log, "worker=w pid=7") {
-				t.Errorf("the log has %q", log)
-			}
+			testkit.Want(t, counts[c.result.String()] == 2, "results are %v", counts)
+			testkit.Want(t, strings.Count(log, "\n") == 1 && strings.Contains(log, c.told) && strings.Contains(log, "worker=w pid=7"),
+				"the log has %q", log)
 		})
 	}
 }
@@ -118,18 +115,15 @@ func TestPagesThatAreNone(t *testing.T) {
 // Workers without a page are many: the log says nothing of them.
 func TestNobodyListens(t *testing.T) {
 	for _, at := range []Address{{"tcp", "127.0.0.1:1", "/"}, {"unix", t.TempDir() + "/none", "/"}} {
-		if _, log, counts := scrapeTwice(t, at, 10*time.Second); log != "" || counts["absent"] != 2 {
-			t.Errorf("results are %v, the log has %q", counts, log)
-		}
+		_, log, counts := scrapeTwice(t, at, 10*time.Second)
+		testkit.Want(t, log == "" && counts["absent"] == 2, "results are %v, the log has %q", counts, log)
 	}
 }
 
 func TestPageOverUnixSocketAndProxyOfTheEnvironment(t *testing.T) {
 	t.Setenv("HTTP_PROXY", "http://127.0.0.1:1")
 	page, _, _ := scrapeTwice(t, serve(t, "unix", answer("# TYPE g gauge\ng 1\n")), 10*time.Second)
-	if page != "g 1\n" {
-		t.Errorf("page is %q", page)
-	}
+	testkit.Want(t, page == "g 1\n", "page is %q", page)
 }
 
 // Processes come and go; one that is silent three times has no gauges.
@@ -194,9 +188,8 @@ func TestLastPageIsANewOne(t *testing.T) {
 			asking.Go(func() {
 				scraper.Last(t.Context(), target)
 				var got int32
-				if _, err := fmt.Sscanf(samples(shown(t, s)), "c_total %d", &got); err != nil || got <= 3*round+1 {
-					t.Errorf("the page has %d, %v, want more than %d", got, err, 3*round+1)
-				}
+				_, err := fmt.Sscanf(samples(shown(t, s)), "c_total %d", &got)
+				testkit.Want(t, err == nil && got > 3*round+1, "the page has %d, %v, want more than %d", got, err, 3*round+1)
 			})
 		}
 		<-time.After(time.Millisecond) // both wait

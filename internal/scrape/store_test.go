@@ -17,9 +17,8 @@ func shown(t testing.TB, s *Store) string {
 	testkit.Must(t, err)
 	var b bytes.Buffer
 	for _, f := range families {
-		if _, err := expfmt.MetricFamilyToText(&b, f); err != nil {
-			t.Fatal(err)
-		}
+		_, err = expfmt.MetricFamilyToText(&b, f)
+		testkit.Must(t, err)
 	}
 	return b.String()
 }
@@ -42,9 +41,7 @@ func read(t testing.TB, p *Process, page string) {
 
 func expect(t testing.TB, s *Store, want string) {
 	t.Helper()
-	if got := samples(shown(t, s)); got != want {
-		t.Errorf("page is\n%swant\n%s", got, want)
-	}
+	testkit.Equal(t, samples(shown(t, s)), want, "the page")
 }
 
 func TestGaugePolicies(t *testing.T) {
@@ -94,9 +91,7 @@ func TestGaugesGo(t *testing.T) {
 	a.Leave()
 	b.Leave()
 	expect(t, s, "")
-	if n := s.Stats().Series; n != 0 {
-		t.Errorf("%d series are left", n)
-	}
+	testkit.Equal(t, s.Stats().Series, 0, "series are left")
 }
 
 // What cannot be added up is shown for each worker, and label sets are as they are (D32).
@@ -135,15 +130,12 @@ func TestConflicts(t *testing.T) {
 	if page := shown(t, s); !strings.Contains(page, "# HELP m first\n# TYPE m gauge\nm 1\nm{worker=\"w2\"} 2\n") || strings.Contains(page, "h 3") {
 		t.Errorf("page is\n%s", page)
 	}
-	if c := s.Stats().Conflicts; c.Type != 2 || c.Help != 0 {
-		t.Errorf("conflicts: %+v", c)
-	}
+	c := s.Stats().Conflicts
+	testkit.Want(t, c.Type == 2 && c.Help == 0, "conflicts: %+v", c)
 	// When the first one has gone, the others' type is the type.
 	a.Leave()
 	read(t, b, "# HELP m other\n# TYPE m counter\nm 3\n# TYPE h counter\nh 3\n")
-	if page := shown(t, s); !strings.Contains(page, "# HELP m other\n# TYPE m counter\nm 3\n") {
-		t.Errorf("page is\n%s", page)
-	}
+	testkit.Says(t, shown(t, s), "# HELP m other\n# TYPE m counter\nm 3\n")
 }
 
 func TestOpenMetrics(t *testing.T) {
@@ -161,7 +153,6 @@ c_total{a="1"} 100
 		t.Errorf("page is\n%s", page)
 	}
 	families, _ := s.Gather()
-	if e := families[1].GetMetric()[0].GetCounter().GetExemplar(); e.GetLabel()[0].GetValue() != "abc" || e.GetValue() != 1 || e.GetTimestamp().GetNanos() != 5e8 {
-		t.Errorf("exemplar is %v", e)
-	}
+	e := families[1].GetMetric()[0].GetCounter().GetExemplar()
+	testkit.Want(t, e.GetLabel()[0].GetValue() == "abc" && e.GetValue() == 1 && e.GetTimestamp().GetNanos() == 5e8, "exemplar is %v", e)
 }
