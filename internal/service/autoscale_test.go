@@ -84,20 +84,15 @@ func TestAutoscaleFollowsTheLoad(t *testing.T) {
 	s, a := newScene(auto(1, 20))
 	s.rate = 40
 	s.pass(a, time.Minute)
-	if s.wanted != 7 {
-		t.Errorf("%d workers for a load of 4 slots, want 7", s.wanted)
-	}
-	if !strings.Contains(s.log.String(), "worker count changed") || !strings.Contains(s.log.String(), "keep") {
-		t.Errorf("the log does not tell why: %s", &s.log)
-	}
+	testkit.Want(t, s.wanted == 7, "%d workers for a load of 4 slots, want 7", s.wanted)
+	testkit.Want(t, strings.Contains(s.log.String(), "worker count changed") && strings.Contains(s.log.String(), "keep"),
+		"the log does not tell why: %s", &s.log)
 	if sample := a.sample(); sample.Wanted != 7 || !sample.Adapts || sample.Load < 3.9 || sample.Decisions["rise"] == 0 {
 		t.Errorf("the metrics tell %+v", sample)
 	}
 	s.rate = 0
 	s.pass(a, 20*time.Minute)
-	if s.wanted != 1 {
-		t.Errorf("%d workers for no load", s.wanted)
-	}
+	testkit.Want(t, s.wanted == 1, "%d workers for no load", s.wanted)
 }
 
 // A number asked for by hand stays, until somebody asks for auto again.
@@ -114,48 +109,34 @@ func TestAutoscaleHolds(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.pass(a, time.Minute)
-	if s.wanted != 30 {
-		t.Errorf("%d workers after scale 30", s.wanted)
-	}
-	if !a.Follow() {
-		t.Error("scale auto was refused")
-	}
+	testkit.Want(t, s.wanted == 30, "%d workers after scale 30", s.wanted)
+	testkit.Want(t, a.Follow(), "scale auto was refused")
 	s.pass(a, time.Second)
 	if state := a.State(); s.wanted != 20 || state.Held {
 		t.Errorf("%d workers after scale auto, want the most that may run; state %+v", s.wanted, state)
 	}
 	s.refuse = errors.New("not now")
-	if err := a.Hold(3); err == nil {
-		t.Error("the error of the fleet was lost")
-	}
+	testkit.Want(t, a.Hold(3) != nil, "the error of the fleet was lost")
 }
 
 func TestAutoscaleIsSwitched(t *testing.T) {
 	s, a := newScene(worker.Settings{Count: worker.Amount{N: 3}, Slots: worker.Amount{N: 1}})
 	s.rate = 100
 	s.pass(a, time.Minute)
-	if s.wanted != 3 || a.State() != nil || a.Follow() || a.sample().Adapts {
-		t.Errorf("%d workers and state %v although the number is fixed", s.wanted, a.State())
-	}
-	if err := a.Hold(4); err != nil || s.wanted != 4 {
-		t.Errorf("%d workers after scale 4: %v", s.wanted, err)
-	}
+	testkit.Want(t, s.wanted == 3 && a.State() == nil && !a.Follow() && !a.sample().Adapts,
+		"%d workers and state %v although the number is fixed", s.wanted, a.State())
+	err := a.Hold(4)
+	testkit.Want(t, err == nil && s.wanted == 4, "%d workers after scale 4: %v", s.wanted, err)
 	a.configure(auto(2, 9))
 	s.pass(a, 30*time.Second)
-	if s.wanted != 9 {
-		t.Errorf("%d workers for a load of 10 slots, want the most that may run", s.wanted)
-	}
+	testkit.Want(t, s.wanted == 9, "%d workers for a load of 10 slots, want the most that may run", s.wanted)
 	a.configure(auto(2, 6))
 	s.pass(a, time.Second)
-	if s.wanted != 6 {
-		t.Errorf("%d workers after the most were lowered to 6", s.wanted)
-	}
+	testkit.Want(t, s.wanted == 6, "%d workers after the most were lowered to 6", s.wanted)
 	a.configure(worker.Settings{Count: worker.Amount{N: 6}, Slots: worker.Amount{N: 1}})
 	s.rate = 0
 	s.pass(a, time.Hour)
-	if s.wanted != 6 {
-		t.Errorf("%d workers after the number was fixed at 6", s.wanted)
-	}
+	testkit.Want(t, s.wanted == 6, "%d workers after the number was fixed at 6", s.wanted)
 }
 
 // The log says once that more would be needed, and why there are not more.
@@ -163,12 +144,9 @@ func TestAutoscaleTellsItsLimit(t *testing.T) {
 	s, a := newScene(auto(2, 2))
 	s.rate = 100
 	s.pass(a, 5*time.Minute)
-	if n := strings.Count(s.log.String(), "more workers are needed"); n != 1 {
-		t.Errorf("told %d times: %s", n, &s.log)
-	}
-	if state := a.State(); !strings.Contains(state.Reason, "maximum") {
-		t.Errorf("the status gives %q as the reason", state.Reason)
-	}
+	testkit.Equal(t, strings.Count(s.log.String(), "more workers are needed"), 1, "times told, in\n%s", &s.log)
+	state := a.State()
+	testkit.Want(t, strings.Contains(state.Reason, "maximum"), "the status gives %q as the reason", state.Reason)
 }
 
 // A version that dies at every start is no reason for more of it.
@@ -179,9 +157,7 @@ func TestAutoscaleDoesNotFeedACrashLoop(t *testing.T) {
 	s.state, s.rate = worker.CrashLoop, 400
 	s.load.Waiting, s.load.Oldest = 1000, time.Minute
 	s.pass(a, time.Minute)
-	if s.wanted != 4 {
-		t.Errorf("%d workers while all of them are in a crash loop", s.wanted)
-	}
+	testkit.Want(t, s.wanted == 4, "%d workers while all of them are in a crash loop", s.wanted)
 }
 
 // What others run has slots as well, and a worker that is stopped has none.
@@ -200,9 +176,8 @@ func TestCountEndpoints(t *testing.T) {
 	}
 	var s scale.Sample
 	countEndpoints(&s, workers, endpoints)
-	if s.Ready != 2 || s.Booting != 1 || s.Slots != 10 || s.Others != 100 {
-		t.Errorf("got %d ready with %d slots, %d booting, %d slots of others", s.Ready, s.Slots, s.Booting, s.Others)
-	}
+	testkit.Want(t, s.Ready == 2 && s.Booting == 1 && s.Slots == 10 && s.Others == 100,
+		"got %d ready with %d slots, %d booting, %d slots of others", s.Ready, s.Slots, s.Booting, s.Others)
 }
 
 func TestBoots(t *testing.T) {
@@ -212,28 +187,18 @@ func TestBoots(t *testing.T) {
 		return []worker.Status{{Name: "worker-1", State: state, Started: started, Since: started.Add(boot), Restarts: map[worker.Cause]int{worker.CauseExit: exits}}}
 	}
 	b.look(status(worker.Starting, 0, start, 0))
-	if got := b.usual(); got != 0 {
-		t.Errorf("before any worker was ready, starting takes %v", got)
-	}
+	testkit.Equal(t, b.usual(), 0, "before any worker was ready, starting takes")
 	for range 3 { // seen again, it counts once
 		b.look(status(worker.Ready, 0, start, 3*time.Second))
 	}
 	for i := range bootsKept {
 		b.look(status(worker.Ready, i, start.Add(time.Duration(i+1)*time.Minute), time.Second))
 	}
-	if got := b.usual(); got != time.Second {
-		t.Errorf("starting takes %v, want the last few, 1s", got)
-	}
+	testkit.Equal(t, b.usual(), time.Second, "what starting takes, of the last few")
 	exits := bootsKept - 1
-	if n := b.failing(status(worker.Starting, exits+1, start, 0)); n != 0 {
-		t.Error("one end is no failure")
-	}
-	if n := b.failing(status(worker.BackOff, exits+2, start, 0)); n != 1 {
-		t.Error("two ends in a row are a failure")
-	}
-	if n := b.failing(status(worker.CrashLoop, exits, start, 0)); n != 1 {
-		t.Error("a crash loop is a failure")
-	}
+	testkit.Equal(t, b.failing(status(worker.Starting, exits+1, start, 0)), 0, "one end is no failure")
+	testkit.Equal(t, b.failing(status(worker.BackOff, exits+2, start, 0)), 1, "two ends in a row are a failure")
+	testkit.Equal(t, b.failing(status(worker.CrashLoop, exits, start, 0)), 1, "a crash loop is a failure")
 }
 
 func TestMachine(t *testing.T) {
@@ -262,18 +227,12 @@ func TestMachine(t *testing.T) {
 	m.look(now.Add(cpuEvery), workers)
 	var s scale.Sample
 	m.tell(&s)
-	if s.CPU != 2*time.Second {
-		t.Errorf("since they are ready workers have used %v of CPU, want 2s", s.CPU)
-	}
-	if s.CPUs > 0.5 || s.CPUs <= 0 {
-		t.Errorf("%v CPUs, want half of one less what this process uses", s.CPUs)
-	}
+	testkit.Want(t, s.CPU == 2*time.Second, "since they are ready workers have used %v of CPU, want 2s", s.CPU)
+	testkit.Want(t, s.CPUs <= 0.5 && s.CPUs > 0, "%v CPUs, want half of one less what this process uses", s.CPUs)
 	if s.MemoryEach != 500<<10 || s.MemoryLimit != 2048000 || s.MemoryUsed != 1024000 {
 		t.Errorf("memory %d of %d, %d each", s.MemoryUsed, s.MemoryLimit, s.MemoryEach)
 	}
-	if m.groups == nil || m.memory.Free() == (cgroup.Memory{}).Free() {
-		t.Error("nothing is left of the memory")
-	}
+	testkit.Want(t, m.groups != nil && m.memory.Free() != (cgroup.Memory{}).Free(), "nothing is left of the memory")
 }
 
 // Who looks never waits for a change of the number of workers, which can take long, and sees
@@ -281,14 +240,11 @@ func TestMachine(t *testing.T) {
 func TestMeasureDoesNotWait(t *testing.T) {
 	s, a := newScene(auto(1, 20))
 	a.acting.Lock()
-	if m := a.measure(s.now); m != nil {
-		t.Errorf("measured before anything was: %+v", m)
-	}
+	m := a.measure(s.now)
+	testkit.Want(t, m == nil, "measured before anything was: %+v", m)
 	a.acting.Unlock()
 	before := a.measure(s.now)
 	a.acting.Lock()
 	defer a.acting.Unlock()
-	if m := a.measure(s.now.Add(time.Second)); m != before {
-		t.Errorf("%+v, want %+v", m, before)
-	}
+	testkit.Equal(t, a.measure(s.now.Add(time.Second)), before, "measured")
 }

@@ -32,20 +32,15 @@ func TestOpenable(t *testing.T) {
 		var log strings.Builder
 		cfg := &config.Config{Shards: test.shards, Command: []string{"worker"}}
 		cfg.Limits.Connections, cfg.Workers.Count.N = test.wanted, test.workers
-		if got := openable(cfg, test.files, slog.New(slog.NewTextHandler(&log, nil))); got != test.taken {
-			t.Errorf("%+v: got %d", test, got)
-		}
-		if told := log.Len() > 0; told != (test.told != "") || !strings.Contains(log.String(), test.told) {
-			t.Errorf("%+v: log %q", test, log.String())
-		}
+		testkit.Equal(t, openable(cfg, test.files, slog.New(slog.NewTextHandler(&log, nil))), test.taken, "%+v", test)
+		testkit.Want(t, (log.Len() > 0) == (test.told != "") && strings.Contains(log.String(), test.told),
+			"%+v: log %q", test, log.String())
 	}
 	var log strings.Builder
 	cfg, err := config.Load(config.Sources{CPUs: 1, Environ: []string{"CABRANK_LIMITS_CONNECTIONS=20000"}, ReadFile: noFile})
 	testkit.Must(t, err)
 	openable(cfg, 20_000, slog.New(slog.NewTextHandler(&log, nil)))
-	if !strings.Contains(log.String(), "fewer connections than configured") {
-		t.Errorf("what was asked for cannot be had, and the log says %q", log.String())
-	}
+	testkit.Says(t, log.String(), "fewer connections than configured")
 }
 
 func noFile(string) ([]byte, error) { return nil, fs.ErrNotExist }
@@ -53,9 +48,7 @@ func noFile(string) ([]byte, error) { return nil, fs.ErrNotExist }
 // A few descriptors are for others than callers, however few there are.
 func TestLastOfCallers(t *testing.T) {
 	for files, want := range map[uint64]int{0: 0, 10: 1, 64: 44, 20_000: 19_980, math.MaxUint64: 0} {
-		if got := lastOfCallers(files); got != want {
-			t.Errorf("%d files: got %d, want %d", files, got, want)
-		}
+		testkit.Equal(t, lastOfCallers(files), want, "%d files", files)
 	}
 }
 
@@ -72,8 +65,6 @@ func TestMostEndpoints(t *testing.T) {
 		{config.Config{Upstreams: []string{"a:1", "b:1"}, Workers: worker.Settings{Count: worker.Amount{N: 4}}}, 2},
 		{config.Config{Upstreams: []string{"a:1", "dns:b:1", "srv:c"}, Command: command, Workers: worker.Settings{Count: worker.Amount{N: 4}}}, 5 + 2*endpointsOfName},
 	} {
-		if got := mostEndpoints(&test.cfg); got != test.want {
-			t.Errorf("%+v: got %d, want %d", test.cfg, got, test.want)
-		}
+		testkit.Equal(t, mostEndpoints(&test.cfg), test.want, "%+v", test.cfg)
 	}
 }

@@ -22,12 +22,9 @@ func TestJSONLog(t *testing.T) {
 	log.Info("below the level")
 	log.Warn("seen", "worker", "worker-1")
 	var line map[string]any
-	if err := json.Unmarshal(out.Bytes(), &line); err != nil {
-		t.Fatalf("%v in %q", err, out.String())
-	}
-	if line["level"] != "WARN" || line["msg"] != "seen" || line["worker"] != "worker-1" || line["time"] == nil {
-		t.Errorf("got %v", line)
-	}
+	err := json.Unmarshal(out.Bytes(), &line)
+	testkit.Need(t, err == nil, "%v in %q", err, out.String())
+	testkit.Want(t, line["level"] == "WARN" && line["msg"] == "seen" && line["worker"] == "worker-1" && line["time"] != nil, "got %v", line)
 }
 
 // Who looks at a terminal gets text, if nothing else was asked for; a file or a
@@ -60,22 +57,17 @@ func TestExitStatus(t *testing.T) {
 		cli.Failed: failure,
 		cli.Usage:  fmt.Errorf("outside: %w", cli.UsageError(failure)),
 	} {
-		if got := cli.Status(err); got != want {
-			t.Errorf("%v: exit status %d, want %d", err, got, want)
-		}
+		testkit.Equal(t, cli.Status(err), want, "%v: exit status", err)
 	}
-	if cli.UsageError(nil) != nil {
-		t.Error("a nil error became a fault")
-	}
+	testkit.Want(t, cli.UsageError(nil) == nil, "a nil error became a fault")
 }
 
 // An error of several lines has the name of the program before each of them.
 func TestPrintError(t *testing.T) {
 	var out bytes.Buffer
 	cli.PrintError(&out, "cabrank", errors.New("first\nsecond\n")) //nolint:revive // what other packages return may end so
-	if got, want := out.String(), "cabrank: first\ncabrank: second\n"; got != want {
-		t.Errorf("got %q, want %q", got, want)
-	}
+	got, want := out.String(), "cabrank: first\ncabrank: second\n"
+	testkit.Want(t, got == want, "got %q, want %q", got, want)
 }
 
 // Durations have their unit in both forms of the log.
@@ -83,8 +75,6 @@ func TestLogSpellsDurations(t *testing.T) {
 	for format, want := range map[string]string{"json": `,"after":"1.5s"}`, "text": " level=DEBUG msg=ready after=1.5s"} {
 		var out bytes.Buffer
 		newLogger(format, slog.LevelDebug, &out).Debug("ready", "after", 1500*time.Millisecond)
-		if !bytes.HasSuffix(out.Bytes(), []byte(want+"\n")) {
-			t.Errorf("%s: got %q, want it to end with %q", format, out.String(), want)
-		}
+		testkit.Want(t, bytes.HasSuffix(out.Bytes(), []byte(want+"\n")), "%s: got %q, want it to end with %q", format, out.String(), want)
 	}
 }

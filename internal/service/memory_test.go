@@ -7,8 +7,10 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
+	"time"
 
 	"github.com/cabrank/cabrank/internal/cgroup"
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // machineWith is a file system of a container with so many MiB, of which all in it use
@@ -46,9 +48,7 @@ func TestContainerMemory(t *testing.T) {
 			for _, v2 := range []bool{false, true} {
 				c, set := testContainer(machineWith(v2, tt.limit, tt.used, tt.own))
 				c.look()
-				if got := fmt.Sprint(set.own>>20, set.use>>20); got != fmt.Sprint(tt.wantOwn, tt.wantUse) {
-					t.Errorf("version 2 %t: got %s MiB, want %d %d", v2, got, tt.wantOwn, tt.wantUse)
-				}
+				testkit.Equal(t, fmt.Sprint(set.own>>20, set.use>>20), fmt.Sprint(tt.wantOwn, tt.wantUse), "version 2 %t: MiB", v2)
 			}
 		})
 	}
@@ -74,9 +74,7 @@ func TestContainerMemoryRises(t *testing.T) {
 func TestContainerMemoryIsLeftAlone(t *testing.T) {
 	c, set := testContainer(fstest.MapFS{})
 	c.look()
-	if set.own != 0 || set.use != 0 {
-		t.Errorf("limits were set: %+v", *set)
-	}
+	testkit.Want(t, set.own == 0 && set.use == 0, "limits were set: %+v", *set)
 	c, set = testContainer(machineWith(true, 100, 20, 20))
 	c.given = 40 << 20
 	c.look()
@@ -94,9 +92,7 @@ func TestContainerMemoryIsTold(t *testing.T) {
 		c.others++ // another result each time
 		c.look()
 	}
-	if n := strings.Count(told.String(), "keeping within the memory of the container"); n != 1 {
-		t.Errorf("told %d times: %s", n, told.String())
-	}
+	testkit.Equal(t, strings.Count(told.String(), "keeping within the memory of the container"), 1, "times told, in\n%s", told.String())
 }
 
 type memorySet struct{ own, use int64 }
@@ -108,4 +104,33 @@ func testContainer(root fstest.MapFS) (*container, *memorySet) {
 		limitOwn: func(bytes int64) { set.own = bytes },
 		limitUse: func(bytes int64) { set.use = bytes },
 	}, set
+}
+
+// Memory is read seldom, and anew when there is a new worker.
+func TestFootprints(t *testing.T) {
+	proc := fstest.MapFS{}
+	worker := func(pid, kibibytes string) {
+		proc["proc/"+pid+"/stat"] = &fstest.MapFile{Data: []byte(pid + " (w) S 1 " + pid + " " + pid + " 0 -1 0 0 0 0 0 5 5 0 0 20 0 1 0 100 0 0\n")}
+		proc["proc/"+pid+"/status"] = &fstest.MapFile{Data: []byte("Name:\tw\nVmRSS:\t" + kibibytes + " kB\n")}
+	}
+	worker("11", "100")
+	f := &footprints{root: proc}
+	for _, step := range []struct {
+		at     time.Duration
+		change func()
+		groups []int
+		want   int64
+	}{
+		{0, func() {}, []int{11}, 100 << 10},
+		{time.Second, func() { worker("11", "200") }, []int{11}, 100 << 10},
+		{2 * time.Second, func() { worker("12", "1") }, []int{11, 12}, 200 << 10},
+		{3 * time.Second, func() { worker("11", "300") }, []int{11, 12}, 200 << 10},
+		{8 * time.Second, func() {}, []int{11}, 300 << 10},
+	} {
+		step.change()
+		testkit.Equal(t, f.of(step.groups, time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC).Add(step.at))[11], step.want,
+			"after %v: bytes", step.at)
+	}
+	got := f.of([]int{99}, time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC).Add(time.Hour))
+	testkit.Want(t, len(got) == 0, "of nobody: %v", got)
 }

@@ -6,9 +6,7 @@ import (
 	"io"
 	"log/slog"
 	"maps"
-	"net"
 	"net/http"
-	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -28,8 +26,7 @@ import (
 // docs/metrics.md explains every metric and every fixed value of a label: what
 // an alert is made of must be found by a search.
 func TestMetricsAreDocumented(t *testing.T) {
-	document, err := os.ReadFile("../../docs/metrics.md")
-	testkit.Must(t, err)
+	document := testkit.ReadFile(t, "../../docs/metrics.md")
 	house := relay.New(relay.Options{Shards: 1, QueueTimeout: time.Second, BufferTotal: 1 << 20, Log: slog.New(slog.DiscardHandler)})
 	t.Cleanup(house.Close)
 	names := metricNames(t, house)
@@ -41,9 +38,7 @@ func TestMetricsAreDocumented(t *testing.T) {
 	names = append(append(names, texts(scale.Reasons()[scale.Enough+1:])...), texts(discover.States())...)
 	names = append(append(names, texts(worker.States())...), "answered", "empty", "failed") // results of lookups
 	for _, name := range names {
-		if !strings.Contains(string(document), "\n| `"+name+"` |") {
-			t.Errorf("docs/metrics.md has no row for %q", name)
-		}
+		testkit.Want(t, strings.Contains(string(document), "\n| `"+name+"` |"), "docs/metrics.md has no row for %q", name)
 	}
 }
 
@@ -81,8 +76,7 @@ func metricNames(t *testing.T, house *relay.Relay) []string {
 	scaled := func() admin.ScaleSample {
 		return admin.ScaleSample{Adapts: true, Decisions: map[string]uint64{"load": 1}}
 	}
-	on, err := net.Listen("tcp", "127.0.0.1:0")
-	testkit.Must(t, err)
+	on := testkit.Listen(t)
 	server, err := admin.ServeMetrics(on, "/metrics",
 		admin.Sources{
 			Traffic: oneMethod{house}, Slots: slots, Workers: workers, Upstreams: upstreams, Lookups: lookups, Scale: scaled,
@@ -92,9 +86,8 @@ func metricNames(t *testing.T, house *relay.Relay) []string {
 	testkit.Must(t, err)
 	t.Cleanup(func() {
 		http.DefaultClient.CloseIdleConnections()
-		if err := server.Shutdown(context.Background()); err != nil {
-			t.Error(err)
-		}
+		err := server.Shutdown(context.Background())
+		testkit.Want(t, err == nil, "%v", err)
 	})
 	answer, err := http.Get("http://" + server.Addr().String() + "/metrics")
 	testkit.Must(t, err)
@@ -105,8 +98,6 @@ func metricNames(t *testing.T, house *relay.Relay) []string {
 	for _, m := range regexp.MustCompile(`(?m)^# TYPE (cabrank_\w+) `).FindAllSubmatch(page, -1) {
 		names = append(names, string(m[1]))
 	}
-	if len(slices.Compact(names)) != 37 {
-		t.Fatalf("metrics on the page: %v, want 37", names)
-	}
+	testkit.Need(t, len(slices.Compact(names)) == 37, "metrics on the page: %v, want 37", names)
 	return names
 }

@@ -58,9 +58,7 @@ func (r *reloadable) want(file, applied, restart, upgrade string) {
 	r.t.Helper()
 	r.file = file
 	found, err := r.reload()
-	if err != nil {
-		r.t.Fatalf("%q: %v", file, err)
-	}
+	testkit.Need(r.t, err == nil, "%q: %v", file, err)
 	for _, list := range []struct {
 		name, want string
 		got        []string
@@ -77,12 +75,8 @@ func (r *reloadable) refused(file string, want ...string) {
 	before := r.current()
 	_, err := r.reload()
 	refused, ok := errors.AsType[*admin.FaultsError](err)
-	if !ok || strings.Join(refused.Faults, "\n") != strings.Join(want, "\n") {
-		r.t.Errorf("%q: got %#v", file, err)
-	}
-	if r.current() != before {
-		r.t.Errorf("%q: refused, and something has changed", file)
-	}
+	testkit.Want(r.t, ok && strings.Join(refused.Faults, "\n") == strings.Join(want, "\n"), "%q: got %#v", file, err)
+	testkit.Want(r.t, r.current() == before, "%q: refused, and something has changed", file)
 }
 
 // A reload takes what it can and names the rest, until a roll has taken that; what
@@ -92,12 +86,9 @@ func TestReloadNamesWhatHasChanged(t *testing.T) {
 	r := newReloadable(t, start)
 	r.want(start, "", "", "")
 	r.want(start+"queue.length: 5\nlog.level: debug\nworkers.start_port: 9100\nworkers.env: {A: s3cret}\n", "queue.length log.level", "workers.env[A]", "workers.start_port")
-	if now := r.current(); now.Queue.Length != 5 || now.Workers.StartPort != 9000 || r.cfg.Queue.Length != 1000 {
-		t.Errorf("now %+v", now)
-	}
-	if !r.service.log.Enabled(t.Context(), slog.LevelDebug) {
-		t.Error("the level of the log has not changed")
-	}
+	now := r.current()
+	testkit.Want(t, now.Queue.Length == 5 && now.Workers.StartPort == 9000 && r.cfg.Queue.Length == 1000, "now %+v", now)
+	testkit.Want(t, r.service.log.Enabled(t.Context(), slog.LevelDebug), "the level of the log has not changed")
 	text := r.log.String()
 	if !strings.Contains(text, `key=queue.length old=1000 new=5 holds=now`) || !strings.Contains(text, `key=workers.start_port old=9000 new=9100 holds="with cabrank upgrade"`) || strings.Contains(text, "s3cret") {
 		t.Errorf("the log has\n%s", text)
@@ -151,14 +142,10 @@ func TestReloadRefusedForKeysKeepsCertificates(t *testing.T) {
 		was := serving()
 		testkit.Must(t, os.Remove(secret))
 		r.refused(start+tls(second, secondKey), "auth.secret: the file cannot be opened: no such file or directory")
-		if is := serving(); is != was {
-			t.Errorf("refused, and %s serve in place of %s", is, was)
-		}
+		testkit.Equal(t, serving(), was, "who serves after a refusal")
 		write()
 		r.want(start+tls(second, secondKey), "tls", "", "")
-		if is := serving(); is != "["+second+"]" {
-			t.Errorf("%s serve", is)
-		}
+		testkit.Equal(t, serving(), "["+second+"]", "who serves")
 	}
 }
 
@@ -177,9 +164,8 @@ func TestAddressesThatDoNotCount(t *testing.T) {
 		`warning="cabrank.yml:3: probes has no effect: the service manager has opened [::]:8080 in place of 127.0.0.1:5555"`,
 	}
 	lines := strings.Split(strings.TrimSpace(r.log.String()), "\n")
-	if len(lines) != len(want) || !strings.HasSuffix(lines[0], want[0]) || !strings.HasSuffix(lines[1], want[1]) {
-		t.Errorf("log:\n%s", r.log.String())
-	}
+	testkit.Want(t, len(lines) == len(want) && strings.HasSuffix(lines[0], want[0]) && strings.HasSuffix(lines[1], want[1]),
+		"log:\n%s", r.log.String())
 }
 
 // handed is a listener that someone else has opened.
@@ -192,14 +178,10 @@ func (h *handed) Addr() net.Addr            { return h.addr }
 // An upgrade does not begin where the new cabrank would find no file.
 func TestUpgradeNeedsTheFile(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "cabrank.yml")
-	if err := fileThere(name); err == nil || !strings.Contains(err.Error(), name) {
-		t.Errorf("got %v", err)
-	}
+	testkit.Refused(t, fileThere(name), name)
 	testkit.Must(t, os.WriteFile(name, nil, 0o600))
 	for _, there := range []string{name, ""} {
-		if err := fileThere(there); err != nil {
-			t.Error(err)
-		}
+		testkit.Must(t, fileThere(there))
 	}
 }
 
@@ -208,13 +190,11 @@ func TestNoReloadDuringAnUpgrade(t *testing.T) {
 	r := newReloadable(t, "upstreams: [127.0.0.1:1]\n", "--upstream", "127.0.0.1:1")
 	r.upgrading = make(chan struct{}, 1)
 	r.upgrading <- struct{}{}
-	if _, err := r.reload(); !errors.Is(err, errUpgrading) {
-		t.Errorf("error %v", err)
-	}
+	_, err := r.reload()
+	testkit.Want(t, errors.Is(err, errUpgrading), "error %v", err)
 	<-r.upgrading
-	if _, err := r.reload(); err != nil {
-		t.Error(err)
-	}
+	_, err = r.reload()
+	testkit.Want(t, err == nil, "%v", err)
 }
 
 // The new side of an upgrade may have less workers than min_ready asks for. Without
@@ -222,19 +202,13 @@ func TestNoReloadDuringAnUpgrade(t *testing.T) {
 // its bound, also if min_ready counts upstreams, too.
 func TestFewerWorkersForAnUpgrade(t *testing.T) {
 	adapts := &config.Config{Command: []string{"w"}, Workers: worker.Settings{Count: worker.Amount{N: 4, Min: 1, Max: 4}, MinReady: 3}}
-	if got := (&service{cfg: adapts, orders: newOrders()}).workerSettings(adapts).MinReady; got != 1 {
-		t.Errorf("min ready of workers that adapt is %d, want 1", got)
-	}
+	testkit.Equal(t, (&service{cfg: adapts, orders: newOrders()}).workerSettings(adapts).MinReady, 1, "min ready of workers that adapt")
 	for _, test := range []struct{ surge, first, want int }{{1, 0, 3}, {1, 2, 2}, {0, 2, 1}, {0, 1, 0}, {0, 0, 3}} {
 		cfg := &config.Config{Command: []string{"w"}, Workers: worker.Settings{Count: worker.Amount{N: 4}, MinReady: 3, MaxSurge: test.surge}}
 		s := &service{cfg: cfg, firstWorkers: test.first, orders: newOrders()}
-		if got := s.workerSettings(cfg).MinReady; got != test.want {
-			t.Errorf("surge %d, %d at first: min ready is %d, want %d", test.surge, test.first, got, test.want)
-		}
+		testkit.Equal(t, s.workerSettings(cfg).MinReady, test.want, "surge %d, %d at first: min ready", test.surge, test.first)
 		s.settings.grown.Store(true)
-		if got := s.workerSettings(cfg).MinReady; got != 3 {
-			t.Errorf("later min ready is %d, want 3", got)
-		}
+		testkit.Equal(t, s.workerSettings(cfg).MinReady, 3, "later min ready")
 	}
 }
 
@@ -242,14 +216,8 @@ func TestFewerWorkersForAnUpgrade(t *testing.T) {
 // that run then.
 func TestStopLimit(t *testing.T) {
 	cfg := &config.Config{PreStopDelay: time.Second, DrainTimeout: 30 * time.Second, Workers: worker.Settings{StopTimeout: 5 * time.Second, BootTimeout: time.Minute}}
-	if got := stopLimit(cfg, false); got != 36*time.Second+stopSlack {
-		t.Errorf("without a hook: %v", got)
-	}
+	testkit.Equal(t, stopLimit(cfg, false), 36*time.Second+stopSlack, "without a hook")
 	cfg.Hooks.BeforeStop, cfg.Hooks.BeforeStart = []string{"true"}, []string{"true"}
-	if got := stopLimit(cfg, true); got != 65*time.Second+stopSlack {
-		t.Errorf("with a hook, at once: %v", got)
-	}
-	if got := (&service{cfg: cfg}).bootLimit(); got != 2*time.Minute+bootTime {
-		t.Errorf("a new process may boot for %v", got)
-	}
+	testkit.Equal(t, stopLimit(cfg, true), 65*time.Second+stopSlack, "with a hook, at once")
+	testkit.Equal(t, (&service{cfg: cfg}).bootLimit(), 2*time.Minute+bootTime, "a new process may boot for")
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/cabrank/cabrank/internal/admin"
@@ -37,9 +38,8 @@ func TestStartHint(t *testing.T) {
 		{config.DefaultCommand(), &fs.PathError{Op: "open", Path: os.DevNull, Err: fs.ErrNotExist}, ""},
 	} {
 		got := startHint(test.command, test.err)
-		if (got == "") != (test.want == "") || !strings.Contains(got, test.want) {
-			t.Errorf("%q, %v: %q, want %q", test.command, test.err, got, test.want)
-		}
+		testkit.Want(t, (got == "") == (test.want == "") && strings.Contains(got, test.want),
+			"%q, %v: %q, want %q", test.command, test.err, got, test.want)
 	}
 }
 
@@ -58,9 +58,8 @@ func TestAnnounce(t *testing.T) {
 		var log bytes.Buffer
 		s := &service{build: admin.Build{Version: "dev"}, cfg: &test.cfg, log: slog.New(slog.NewTextHandler(&log, nil))}
 		s.announce()
-		if got := log.String(); !strings.HasSuffix(got, test.want) {
-			t.Errorf("got %q, want %q", got, test.want)
-		}
+		got := log.String()
+		testkit.Want(t, strings.HasSuffix(got, test.want), "got %q, want %q", got, test.want)
 	}
 }
 
@@ -71,9 +70,7 @@ func TestHangupStopsOnlyWithoutItsTerminal(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		s.obey(ctx, syscall.SIGHUP, func() bool { return lost }, &cli.Echoes{})
 		cancel()
-		if got := len(s.orders.stop); got != want {
-			t.Errorf("terminal lost %t: %d stops asked for, want %d", lost, got, want)
-		}
+		testkit.Equal(t, len(s.orders.stop), want, "terminal lost %t: stops asked for", lost)
 	}
 }
 
@@ -89,9 +86,7 @@ func TestSignalsOfTheStartAreKept(t *testing.T) {
 	from.lost = func() bool { return true } // so that the signal leaves a trace here
 	s := &service{log: slog.New(slog.DiscardHandler), orders: newOrders()}
 	defer s.heed(from)()
-	if got := <-s.orders.stop; got != syscall.SIGHUP {
-		t.Errorf("got %v", got)
-	}
+	testkit.Equal(t, <-s.orders.stop, os.Signal(syscall.SIGHUP), "the signal")
 }
 
 // A second signal is in a hurry; who stops politely waits with the others. The
@@ -124,8 +119,34 @@ func TestWhoIsInAHurry(t *testing.T) {
 		}
 		<-ended
 		over()
-		if hurried != test.want {
-			t.Errorf("%v is in a hurry: %t (asked before: %t)", test.next, hurried, test.asked)
+		testkit.Want(t, hurried == test.want, "%v is in a hurry: %t (asked before: %t)", test.next, hurried, test.asked)
+	}
+}
+
+// What is waited for is looked at before the end of a phase counts, which has one cause.
+func TestAwait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, began, times := newPhase(), time.Now(), 0
+		third := func() (bool, error) { times++; return times == 3, nil }
+		err := await(p, time.Second, third)
+		testkit.Want(t, err == nil && time.Since(began) == 2*time.Second, "%v after %v", err, time.Since(began))
+		time.AfterFunc(3500*time.Millisecond, func() { p.end(errStopping) })
+		if repeat(p, time.Second, func(time.Time) { times++ }); times != 6 {
+			t.Errorf("%d times, want 6", times)
 		}
+		testkit.Is(t, await(p, time.Second, third), errStopping, "at the end")
+	})
+}
+
+// Nobody is asked for a page that has never been ready: another program may hold the port.
+func TestPagesOfStartingProcesses(t *testing.T) {
+	m := &scraping{path: "/metrics"}
+	for _, state := range worker.States() {
+		want := 1
+		if state == worker.Starting || state == worker.CrashLoop {
+			want = 0
+		}
+		got := m.targets([]worker.Status{{Name: "worker-1", PID: 7, State: state}, {State: state}})
+		testkit.Want(t, len(got) == want, "%v: %d pages", state, len(got))
 	}
 }

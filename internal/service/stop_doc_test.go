@@ -16,8 +16,7 @@ import (
 // docs/control.md fit into the grace period that is given with them, Kubernetes' own
 // 30 s if none is, and the page names the longest time with the defaults (R17).
 func TestDocumentedStopsFit(t *testing.T) {
-	page, err := os.ReadFile("../../docs/control.md")
-	testkit.Must(t, err)
+	page := testkit.ReadFile(t, "../../docs/control.md")
 	pods := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllStringSubmatch(string(page), -1)
 	for _, pod := range pods {
 		grace := 30 * time.Second
@@ -29,18 +28,13 @@ func TestDocumentedStopsFit(t *testing.T) {
 		for _, entry := range regexp.MustCompile(`name: (CABRANK_\w+), value: "(\w+)"`).FindAllStringSubmatch(pod[1], -1) {
 			environ = append(environ, entry[1]+"="+entry[2])
 		}
-		if limit := stopLimit(configOf(t, environ...), false); limit >= grace {
-			t.Errorf("a stop can take %v of %v with %v", limit, grace, environ)
-		}
+		limit := stopLimit(configOf(t, environ...), false)
+		testkit.Want(t, limit < grace, "a stop can take %v of %v with %v", limit, grace, environ)
 	}
-	if len(pods) != 2 {
-		t.Errorf("%d pods, want 2", len(pods))
-	}
+	testkit.Want(t, len(pods) == 2, "%d pods, want 2", len(pods))
 	usual, longest := stopLimit(configOf(t), false)-7*time.Second, stopLimit(configOf(t), false)
 	promise := "at most " + strconv.Itoa(int(usual.Seconds())) + " s, or " + strconv.Itoa(int(longest.Seconds())) + " s"
-	if !strings.Contains(strings.Join(strings.Fields(string(page)), " "), promise) {
-		t.Errorf("docs/control.md does not say %q", promise)
-	}
+	testkit.Want(t, strings.Contains(strings.Join(strings.Fields(string(page)), " "), promise), "docs/control.md does not say %q", promise)
 }
 
 // configOf is the configuration that these variables make.
