@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -76,16 +75,14 @@ func askAtDoor(t *testing.T, v *Verifier) *askedDoor {
 		Limits: relay.Limits{Connections: 10, Handshake: soon, Window: 64 << 10, MaxWindow: 1 << 20, Buffer: 16 << 20},
 		Log:    slog.New(slog.DiscardHandler), Random: func() float64 { return 0.5 }, Auth: bearers{v},
 	})
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	testkit.Must(t, err)
+	ln := testkit.Listen(t)
 	served := make(chan error, 1)
 	go func() { served <- r.Serve(ln) }() // ended by Close
 	t.Cleanup(func() {
 		r.Close()
 		http1.Close()
-		if err := <-served; !errors.Is(err, door.ErrClosed) {
-			t.Error(err)
-		}
+		err := <-served
+		testkit.Want(t, errors.Is(err, door.ErrClosed), "%v", err)
 	})
 	addr, accept := testkit.ListenWorker(t)
 	r.Up(r.AddEndpoint("w1", 1, true), "tcp", addr)
@@ -211,13 +208,9 @@ func (d *askedDoor) wantRefused(t *testing.T, token string, why error) {
 	want := "cabrank: no token that counts: " + why.Error()
 	stream := d.ask("gRPC", token)
 	got := d.caller.WantHeaders(stream, testkit.End)
-	if testkit.Value(got, "grpc-status") != "16" || testkit.Value(got, "grpc-message") != want {
-		t.Errorf("gRPC: %v, want %s", got, want)
-	}
+	testkit.Want(t, testkit.Value(got, "grpc-status") == "16" && testkit.Value(got, "grpc-message") == want, "gRPC: %v, want %s", got, want)
 	stream = d.ask("HTTP", token)
-	if got := testkit.Value(d.caller.WantHeaders(stream, testkit.NoEnd), ":status"); got != "401" {
-		t.Errorf("HTTP: %s", got)
-	}
+	testkit.Equal(t, testkit.Value(d.caller.WantHeaders(stream, testkit.NoEnd), ":status"), "401", "HTTP")
 	d.caller.WantDataBytes(stream, []byte(want+"\n"), testkit.End)
 	for version, by := range d.web {
 		for _, f := range webForms() {
@@ -246,9 +239,7 @@ func (d *askedDoor) wantServed(t *testing.T, token, user string) {
 				told <- fmt.Sprint(got, err)
 			}()
 			d.serve(t, f.name+" over "+version, user, testkit.NoEnd)
-			if got := <-told; got != f.ends("")+"<nil>" {
-				t.Errorf("%s over %s: %q", f.name, version, got)
-			}
+			testkit.Equal(t, <-told, f.ends("")+"<nil>", "%s over %s", f.name, version)
 		}
 	}
 }
@@ -261,9 +252,7 @@ func (d *askedDoor) serve(t *testing.T, kind, user string, end testkit.EndStream
 		d.worker.Greet()
 		d.worker.Skip(testkit.WindowUpdate)
 	}
-	if got := testkit.Value(d.worker.WantHeaders(d.taken, end), "x-cabrank-user"); got != user {
-		t.Errorf("%s: the worker is told %s", kind, got)
-	}
+	testkit.Equal(t, testkit.Value(d.worker.WantHeaders(d.taken, end), "x-cabrank-user"), user, "%s: the worker is told", kind)
 	if !end {
 		d.worker.WantDataBytes(d.taken, []byte(nothing), testkit.End)
 	}

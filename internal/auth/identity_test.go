@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/cabrank/cabrank/internal/broker"
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 func TestMaySubscribe(t *testing.T) {
@@ -16,15 +17,11 @@ func TestMaySubscribe(t *testing.T) {
 		"p y[1]*": true, "p y[1]a*": false, `p \chat.*`: false, "p ": false, "": false,
 	} {
 		name, pattern := strings.CutPrefix(name, "p ")
-		if got := id.MaySubscribe(broker.Topic{Name: name, Pattern: pattern}); got != want {
-			t.Errorf("%q (pattern %t): %t", name, pattern, got)
-		}
+		testkit.Equal(t, id.MaySubscribe(broker.Topic{Name: name, Pattern: pattern}), want, "%q (pattern %t)", name, pattern)
 	}
 	all := &Identity{Subscribe: []string{"*"}}
 	for _, topic := range []broker.Topic{{Name: "a"}, {Name: ""}, {Name: "[", Pattern: true}, {Name: "*", Pattern: true}} {
-		if !all.MaySubscribe(topic) {
-			t.Errorf("%+v is not in *", topic)
-		}
+		testkit.Want(t, all.MaySubscribe(topic), "%+v is not in *", topic)
 	}
 }
 
@@ -45,8 +42,6 @@ func TestBearer(t *testing.T) {
 	for field, want := range map[string]string{
 		"Bearer a.b.c": "a.b.c", "bearer  a ": "a", "": "", "Bearer": "", "Bearer ": "", "Basic a": "", "a.b.c": "", " Bearer a": "",
 	} {
-		if got := Bearer(field); got != want {
-			t.Errorf("%q: got %q, want %q", field, got, want)
-		}
+		testkit.Equal(t, Bearer(field), want, "%q", field)
 	}
 }

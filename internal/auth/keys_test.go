@@ -71,9 +71,8 @@ func TestWrongKeys(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := New(tc.options)
-			if err == nil || !strings.HasPrefix(err.Error(), tc.want) || strings.Contains(err.Error(), "\n") {
-				t.Errorf("got %v, want %s", err, tc.want)
-			}
+			testkit.Want(t, err != nil && strings.HasPrefix(err.Error(), tc.want) && !strings.Contains(err.Error(), "\n"),
+				"got %v, want %s", err, tc.want)
 		})
 	}
 }
@@ -131,12 +130,9 @@ func TestKeysLeftOutAreTold(t *testing.T) {
 	log := &bytes.Buffer{}
 	verifier(t, Options{Keys: jwks(t, all...), Log: slog.New(slog.NewTextHandler(log, nil))})
 	said := log.String()
-	if strings.Count(said, "an RSA key has 1024 bits, it needs 2048") != mostLeftOut || len(said) > 4096 {
-		t.Errorf("%d bytes: %s", len(said), said)
-	}
-	if strings.Contains(said, small.N.String()[:20]) || strings.Contains(said, "AQAB") {
-		t.Errorf("the key is told: %s", said)
-	}
+	testkit.Want(t, strings.Count(said, "an RSA key has 1024 bits, it needs 2048") == mostLeftOut && len(said) <= 4096,
+		"%d bytes: %s", len(said), said)
+	testkit.Want(t, !strings.Contains(said, small.N.String()[:20]) && !strings.Contains(said, "AQAB"), "the key is told: %s", said)
 }
 
 // FuzzKeys: what is taken as keys is strong enough, and a secret is no public key.
@@ -150,13 +146,10 @@ func FuzzKeys(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, content []byte) {
 		set, _, err := parsePublic(content)
-		if (err == nil) != (len(set) > 0) {
-			t.Errorf("%d keys, %v", len(set), err)
-		}
+		testkit.Want(t, (err == nil) == (len(set) > 0), "%d keys, %v", len(set), err)
 		for _, one := range set {
-			if _, isBytes := one.value.([]byte); isBytes || len(one.algorithms) == 0 {
-				t.Errorf("%T by %v", one.value, one.algorithms)
-			}
+			_, isBytes := one.value.([]byte)
+			testkit.Want(t, !isBytes && len(one.algorithms) != 0, "%T by %v", one.value, one.algorithms)
 		}
 		if shared, secretErr := parseSecret(content); secretErr == nil && (err == nil || len(shared[0].value.([]byte)) < leastSecretBytes) {
 			t.Errorf("%q is a secret", content)

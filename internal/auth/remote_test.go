@@ -74,15 +74,11 @@ func TestKeysOfAURL(t *testing.T) {
 		r := openPublisher(t, p, slog.New(slog.NewTextHandler(log, nil)))
 		has := func(id string, want bool) {
 			t.Helper()
-			if got := len(r.find(id)) == 1; got != want {
-				t.Errorf("key %s: %t", id, got)
-			}
+			testkit.Equal(t, len(r.find(id)) == 1, want, "key %s", id)
 		}
 		asked := func(want int) {
 			t.Helper()
-			if got := p.times(); got != want {
-				t.Errorf("asked %d times, want %d", got, want)
-			}
+			testkit.Equal(t, p.times(), want, "times asked")
 		}
 		has("1", true)
 		asked(1)
@@ -97,9 +93,7 @@ func TestKeysOfAURL(t *testing.T) {
 			all.Go(func() { has("2", true) }) // all wait for one answer
 		}
 		has("1", true) // who needs nothing waits for nothing
-		if time.Since(began) > 0 {
-			t.Error("a known key had to wait")
-		}
+		testkit.Want(t, time.Since(began) == 0, "a known key had to wait")
 		all.Wait()
 		asked(1)
 		has("1", false)
@@ -111,17 +105,13 @@ func TestKeysOfAURL(t *testing.T) {
 		}
 		asked(9)
 		has("2", true)
-		if !strings.Contains(log.String(), "cannot fetch token keys") {
-			t.Errorf("the log: %s", log)
-		}
+		testkit.Want(t, strings.Contains(log.String(), "cannot fetch token keys"), "the log: %s", log)
 
 		p.now(first, 200, time.Minute) // who publishes them does not answer
 		time.Sleep(keysAge)            //nolint:forbidigo // the time of the bubble
 		began = time.Now()
 		has("2", true)
-		if took := time.Since(began); took != fetchTime {
-			t.Errorf("waited %v", took)
-		}
+		testkit.Equal(t, time.Since(began), fetchTime, "the wait")
 		has("2", true)
 		asked(1)
 		p.now(first, 200, 0)
@@ -145,18 +135,14 @@ func TestKeysLeftOutOfAURLAreToldOnce(t *testing.T) {
 			p.now(jwks(t, set...), 200, 0)
 			time.Sleep(fetchPause) //nolint:forbidigo // the time of the bubble
 			r.find("x")
-			if got := strings.Count(log.String(), "keys of tokens are left out"); got != want {
-				t.Errorf("told %d times, want %d: %s", got, want, log)
-			}
+			testkit.Equal(t, strings.Count(log.String(), "keys of tokens are left out"), want, "times told, in\n%s", log)
 		}
 		wantTold(1, good, weak)
 		wantTold(1, good, other, weak)
 		wantTold(2, good, weak, second)
 		wantTold(2, good)
 		wantTold(3, good, weak)
-		if !strings.Contains(log.String(), "w2") || strings.Contains(log.String(), "AQAB") {
-			t.Errorf("the log: %s", log)
-		}
+		testkit.Want(t, strings.Contains(log.String(), "w2") && !strings.Contains(log.String(), "AQAB"), "the log: %s", log)
 	})
 }
 
@@ -188,7 +174,6 @@ func TestWrongURLs(t *testing.T) {
 		}
 	}
 	v := verifier(t, Options{URL: server.URL + "/keys", Log: slog.New(slog.DiscardHandler)})
-	if _, err := v.Verify(sign(t, jose.ES256, keys().ec, "1", claims(nil))); err != nil {
-		t.Error(err)
-	}
+	_, err := v.Verify(sign(t, jose.ES256, keys().ec, "1", claims(nil)))
+	testkit.Want(t, err == nil, "%v", err)
 }

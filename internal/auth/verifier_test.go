@@ -116,9 +116,8 @@ func forgeries(t testing.TB) map[string]forgery {
 func TestForgedTokens(t *testing.T) {
 	for name, tc := range forgeries(t) {
 		t.Run(name, func(t *testing.T) {
-			if identity, err := verifier(t, tc.options).Verify(tc.token); identity != nil || !errors.Is(err, tc.err) {
-				t.Errorf("%+v, %v, want %v", identity, err, tc.err)
-			}
+			identity, err := verifier(t, tc.options).Verify(tc.token)
+			testkit.Want(t, identity == nil && errors.Is(err, tc.err), "%+v, %v, want %v", identity, err, tc.err)
 		})
 	}
 }
@@ -160,9 +159,7 @@ func TestClaims(t *testing.T) {
 			}
 			text, _ := json.Marshal(claims(tc.claims))
 			identity, err := verifier(t, tc.options).Verify(forge([]byte(secret), `{"alg":"HS256"}`, string(text)))
-			if !errors.Is(err, tc.err) || (err == nil) != (identity != nil) {
-				t.Errorf("%+v, %v, want %v", identity, err, tc.err)
-			}
+			testkit.Want(t, errors.Is(err, tc.err) && (err == nil) == (identity != nil), "%+v, %v, want %v", identity, err, tc.err)
 		})
 	}
 }
@@ -205,12 +202,9 @@ func TestRulesOfAToken(t *testing.T) {
 				tc.want.User = "u1"
 			}
 			tc.want.Expires = got.Expires
-			if fmt.Sprintf("%+v", *got) != fmt.Sprintf("%+v", tc.want) {
-				t.Errorf("got  %+v\nwant %+v", *got, tc.want)
-			}
-			if left := time.Until(got.Expires); left < time.Hour || left > time.Hour+leeway {
-				t.Errorf("it ends in %v", left)
-			}
+			testkit.Want(t, fmt.Sprintf("%+v", *got) == fmt.Sprintf("%+v", tc.want), "got  %+v\nwant %+v", *got, tc.want)
+			left := time.Until(got.Expires)
+			testkit.Want(t, left >= time.Hour && left <= time.Hour+leeway, "it ends in %v", left)
 		})
 	}
 }
@@ -227,9 +221,8 @@ func TestAnonymous(t *testing.T) {
 	if err != nil || identity.User != "" || !identity.Expires.IsZero() || !slices.Equal(identity.Subscribe, []string{"news"}) || len(identity.Channels)+len(identity.Call) > 0 {
 		t.Errorf("%+v, %v", identity, err)
 	}
-	if _, err := verifier(t, options).Verify("x"); !errors.Is(err, errForm) {
-		t.Errorf("a wrong token is none: %v", err)
-	}
+	_, err = verifier(t, options).Verify("x")
+	testkit.Want(t, errors.Is(err, errForm), "a wrong token is none: %v", err)
 }
 
 // Other keys hold at once; with wrong ones, those of before hold on. Whoever keeps what was
@@ -240,21 +233,16 @@ func TestOtherKeys(t *testing.T) {
 	old, fresh := forge([]byte(secret), `{"alg":"HS256"}`, string(text)), forge([]byte(other), `{"alg":"HS256"}`, string(text))
 	v := verifier(t, Options{Secret: []byte(secret)})
 	epoch := v.Epoch()
-	if err := v.Replace(Options{Secret: []byte("short")}); err == nil || v.Epoch() != epoch {
-		t.Errorf("a short secret: %v, epoch %d after %d", err, v.Epoch(), epoch)
-	}
-	if _, err := v.Verify(old); err != nil {
-		t.Error(err)
-	}
-	if err := v.Replace(Options{Secret: []byte(other)}); err != nil || v.Epoch() == epoch {
-		t.Errorf("another secret: %v, epoch %d", err, v.Epoch())
-	}
-	if _, err := v.Verify(old); !errors.Is(err, errKey) {
-		t.Errorf("by the old one: %v", err)
-	}
-	if _, err := v.Verify(fresh); err != nil {
-		t.Errorf("by the new one: %v", err)
-	}
+	err := v.Replace(Options{Secret: []byte("short")})
+	testkit.Want(t, err != nil && v.Epoch() == epoch, "a short secret: %v, epoch %d after %d", err, v.Epoch(), epoch)
+	_, err = v.Verify(old)
+	testkit.Want(t, err == nil, "%v", err)
+	err = v.Replace(Options{Secret: []byte(other)})
+	testkit.Want(t, err == nil && v.Epoch() != epoch, "another secret: %v, epoch %d", err, v.Epoch())
+	_, err = v.Verify(old)
+	testkit.Want(t, errors.Is(err, errKey), "by the old one: %v", err)
+	_, err = v.Verify(fresh)
+	testkit.Want(t, err == nil, "by the new one: %v", err)
 }
 
 // FuzzVerify holds what is accepted against the standard library alone.
@@ -268,20 +256,14 @@ func FuzzVerify(f *testing.F) {
 	testkit.Must(f, err)
 	f.Fuzz(func(t *testing.T, token string) {
 		identity, err := v.Verify(token)
-		if (identity == nil) != (err != nil) {
-			t.Fatalf("%+v, %v", identity, err)
-		}
+		testkit.Need(t, (identity == nil) == (err != nil), "%+v, %v", identity, err)
 		if err != nil {
 			return
 		}
 		at := strings.LastIndex(token, ".")
 		signature, err := base64.RawURLEncoding.DecodeString(token[at+1:])
-		if err != nil || !slices.Equal(signature, mac([]byte(secret), token[:at])) {
-			t.Errorf("%q is accepted", token)
-		}
-		if !isUser(identity.User) || time.Until(identity.Expires) < 0 {
-			t.Errorf("%+v", identity)
-		}
+		testkit.Want(t, err == nil && slices.Equal(signature, mac([]byte(secret), token[:at])), "%q is accepted", token)
+		testkit.Want(t, isUser(identity.User) && time.Until(identity.Expires) >= 0, "%+v", identity)
 	})
 }
 
@@ -313,9 +295,8 @@ func BenchmarkVerify(b *testing.B) {
 		b.Run(string(algorithm), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := v.Verify(token); err != nil {
-					b.Fatal(err)
-				}
+				_, err := v.Verify(token)
+				testkit.Must(b, err)
 			}
 		})
 	}
