@@ -29,9 +29,7 @@ func TestListenedNames(t *testing.T) {
 		"far too many":   {map[string]string{listenPID: mine, listenFDs: "17"}, nil, true},
 	} {
 		got, err := listenedNames(tc.env, pid)
-		if !slices.Equal(got, tc.want) || (err != nil) != tc.faulty {
-			t.Errorf("%s: %q, %v", what, got, err)
-		}
+		testkit.Want(t, slices.Equal(got, tc.want) && (err != nil) == tc.faulty, "%s: %q, %v", what, got, err)
 	}
 }
 
@@ -55,21 +53,16 @@ func TestInheritCleansTheEnvironment(t *testing.T) {
 		notifySocket + "=/nowhere": true, watchdogTime + "=20000000": true,
 		watchdogPID + "=" + strconv.Itoa(os.Getpid()): false,
 	} {
-		if got := slices.Contains(in.Environ, entry); got != want {
-			t.Errorf("%s for the successor: %t, want %t", entry, got, want)
-		}
+		testkit.Equal(t, slices.Contains(in.Environ, entry), want, "%s for the successor", entry)
 	}
-	if in.Predecessor != nil || in.Notifier == nil {
-		t.Errorf("predecessor %v, notifier %v", in.Predecessor, in.Notifier)
-	}
+	testkit.Want(t, in.Predecessor == nil && in.Notifier != nil, "predecessor %v, notifier %v", in.Predecessor, in.Notifier)
 }
 
 func TestInheritRefusesNonsense(t *testing.T) {
 	for _, number := range []string{"x", "-1", "2", "99999"} {
 		t.Setenv(upgradeVariable, number)
-		if _, err := Inherit(quiet()); err == nil || !strings.HasPrefix(err.Error(), upgradeVariable+" is ") {
-			t.Errorf("%s=%s: %v", upgradeVariable, number, err)
-		}
+		_, err := Inherit(quiet())
+		testkit.Want(t, err != nil && strings.HasPrefix(err.Error(), upgradeVariable+" is "), "%s=%s: %v", upgradeVariable, number, err)
 	}
 }
 
@@ -80,12 +73,9 @@ func TestUnits(t *testing.T) {
 		"../../deploy/systemd/cabrank.socket":  {"FileDescriptorName=" + Traffic},
 		"../../deploy/systemd/cabrank.service": {"Type=notify", "NotifyAccess=main", "KillMode=mixed"},
 	} {
-		unit, err := os.ReadFile(file)
-		testkit.Must(t, err)
+		unit := testkit.ReadFile(t, file)
 		for _, line := range lines {
-			if !strings.Contains(string(unit), "\n"+line+"\n") {
-				t.Errorf("%s has no line %s", file, line)
-			}
+			testkit.Want(t, strings.Contains(string(unit), "\n"+line+"\n"), "%s has no line %s", file, line)
 		}
 	}
 }

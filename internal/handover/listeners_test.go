@@ -64,12 +64,8 @@ func TestOpenTakesWhatIsMeant(t *testing.T) {
 				on.Close()
 			}
 			dropped, err := l.Rest()
-			if (err != nil) != tc.mistake || (len(dropped) > 0) == (tc.taken || tc.mistake) {
-				t.Errorf("rest %q, %v", dropped, err)
-			}
-			if err != nil && !strings.Contains(err.Error(), addr.String()) {
-				t.Errorf("%v does not name %v", err, addr)
-			}
+			testkit.Want(t, (err != nil) == tc.mistake && (len(dropped) > 0) != (tc.taken || tc.mistake), "rest %q, %v", dropped, err)
+			testkit.Want(t, err == nil || strings.Contains(err.Error(), addr.String()), "%v does not name %v", err, addr)
 		})
 	}
 }
@@ -79,20 +75,14 @@ func TestOriginSurvivesHandover(t *testing.T) {
 	before, after := &Listeners{}, &Listeners{}
 	given(t, before, &socket{name: Traffic, manager: true}, "tcp", "127.0.0.1:0")
 	first, origin, err := before.Open(Traffic, "tcp", ":1", unbound)
-	if err != nil || origin != Activated {
-		t.Fatal(origin, err)
-	}
+	testkit.Need(t, err == nil && origin == Activated, "%v %v", origin, err)
 	defer first.Close()
 	notes, descriptors, err := before.notes()
-	if err != nil || len(notes) != 1 {
-		t.Fatalf("%+v, %v", notes, err)
-	}
+	testkit.Need(t, err == nil && len(notes) == 1, "%+v, %v", notes, err)
 	s := &socket{name: notes[0].Name, asked: notes[0].Asked, manager: notes[0].Manager}
 	testkit.Must(t, after.give(s, os.NewFile(uintptr(descriptors[0]), "given")))
 	second, origin, err := after.Open(Traffic, "tcp", ":2", unbound)
-	if err != nil || origin != Activated || second.Addr().String() != first.Addr().String() {
-		t.Fatal(origin, err)
-	}
+	testkit.Need(t, err == nil && origin == Activated && second.Addr().String() == first.Addr().String(), "%v %v", origin, err)
 	second.Close()
 }
 
@@ -102,9 +92,8 @@ func TestClosedListenerIsNotHandedOver(t *testing.T) {
 	on, _, err := l.Open(Metrics, "tcp", "127.0.0.1:0", func() (net.Listener, error) { return net.Listen("tcp", "127.0.0.1:0") })
 	testkit.Must(t, err)
 	on.Close()
-	if notes, descriptors, err := l.notes(); err != nil || len(notes)+len(descriptors) > 0 {
-		t.Errorf("%+v, %v, %v", notes, descriptors, err)
-	}
+	notes, descriptors, err := l.notes()
+	testkit.Want(t, err == nil && len(notes)+len(descriptors) == 0, "%+v, %v, %v", notes, descriptors, err)
 }
 
 // A connection and a file are told apart from a listener, and from a link.
@@ -116,14 +105,12 @@ func TestOnlyWhatIsMeantIsTaken(t *testing.T) {
 	} {
 		file, err := open()
 		testkit.Must(t, err)
-		if _, err := listenerOf(file); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("got %v, want %s", err, want)
-		}
+		_, err = listenerOf(file)
+		testkit.Want(t, err != nil && strings.Contains(err.Error(), want), "got %v, want %s", err, want)
 		file, err = open()
 		testkit.Must(t, err)
-		if _, err := newLink(file); err == nil {
-			t.Errorf("what %s was taken for a link", want)
-		}
+		_, err = newLink(file)
+		testkit.Want(t, err != nil, "what %s was taken for a link", want)
 	}
 }
 
@@ -154,8 +141,6 @@ func TestSameAddress(t *testing.T) {
 		{&net.UnixAddr{Name: "/a", Net: "unix"}, "/b", false},
 		{&net.UDPAddr{}, ":0", false},
 	} {
-		if got := SameAddress(tc.addr, tc.asked); got != tc.same {
-			t.Errorf("%v for %s: %t", tc.addr, tc.asked, got)
-		}
+		testkit.Equal(t, SameAddress(tc.addr, tc.asked), tc.same, "%v for %s", tc.addr, tc.asked)
 	}
 }

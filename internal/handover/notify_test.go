@@ -41,14 +41,11 @@ func TestNotifier(t *testing.T) {
 		{func() { n.MainPID(4711) }, "MAINPID=4711"},
 	} {
 		tc.tell()
-		if got := said(); got != tc.want {
-			t.Errorf("got %q, want %q", got, tc.want)
-		}
+		testkit.Equal(t, said(), tc.want, "told")
 	}
 	n.Reloading()
-	if got := said(); !strings.HasPrefix(got, "RELOADING=1\nMONOTONIC_USEC=") || strings.HasSuffix(got, "=0") {
-		t.Errorf("got %q", got)
-	}
+	got := said()
+	testkit.Want(t, strings.HasPrefix(got, "RELOADING=1\nMONOTONIC_USEC=") && !strings.HasSuffix(got, "=0"), "got %q", got)
 }
 
 // A manager that does not read holds up no stop.
@@ -61,9 +58,8 @@ func TestNotifyNobodyReads(t *testing.T) {
 	}
 	began := time.Now()
 	n.Stopping()
-	if took := time.Since(began); took > notifyLimit/2 {
-		t.Errorf("to say that it stops took %v", took)
-	}
+	took := time.Since(began)
+	testkit.Want(t, took <= notifyLimit/2, "to say that it stops took %v", took)
 }
 
 func TestNoManager(t *testing.T) {
@@ -71,9 +67,7 @@ func TestNoManager(t *testing.T) {
 	none.Ready()
 	none.Watch(nil, func() bool { t.Error("asked"); return true })
 	for _, path := range []string{"", "relative", "vsock:2:1"} {
-		if newNotifier(map[string]string{notifySocket: path}, quiet()) != nil {
-			t.Errorf("%q is taken for a socket", path)
-		}
+		testkit.Want(t, newNotifier(map[string]string{notifySocket: path}, quiet()) == nil, "%q is taken for a socket", path)
 	}
 }
 
@@ -83,9 +77,7 @@ func TestManagerThatIsGone(t *testing.T) {
 	n := newNotifier(map[string]string{notifySocket: filepath.Join(t.TempDir(), "none")}, slog.New(slog.NewTextHandler(&log, nil)))
 	n.Ready()
 	n.Stopping()
-	if got := strings.Count(log.String(), "service manager cannot be told"); got != 1 {
-		t.Errorf("%d warnings:\n%s", got, &log)
-	}
+	testkit.Equal(t, strings.Count(log.String(), "service manager cannot be told"), 1, "warnings in\n%s", &log)
 }
 
 // The watchdog hears of a process that is alive, and of no other.
@@ -99,12 +91,8 @@ func TestWatchdog(t *testing.T) {
 		defer close(done)
 		n.Watch(stop, func() bool { asked++; return asked != 1 })
 	}()
-	if got := said(); got != "WATCHDOG=1" {
-		t.Errorf("got %q", got)
-	}
+	testkit.Equal(t, said(), "WATCHDOG=1", "told")
 	close(stop)
 	<-done
-	if asked < 2 {
-		t.Error("a dead process was said to be alive")
-	}
+	testkit.Want(t, asked >= 2, "a dead process was said to be alive")
 }

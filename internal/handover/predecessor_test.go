@@ -2,7 +2,6 @@ package handover
 
 import (
 	"errors"
-	"net"
 	"os"
 	"strings"
 	"testing"
@@ -20,32 +19,25 @@ func successorAndOld(t *testing.T) (*Predecessor, *link) {
 	p := newPredecessor(ours)
 	greeted := make(chan error, 1)
 	go func() { greeted <- p.Greet("v1", time.Minute) }() // ended by the hello
-	if m, _, err := theirs.receive(time.Now().Add(bound)); err != nil || m.speaks() != nil || m.Limit != time.Minute.Milliseconds() {
-		t.Fatalf("%+v, %v", m, err)
-	}
+	m, _, err := theirs.receive(time.Now().Add(bound))
+	testkit.Need(t, err == nil && m.speaks() == nil && m.Limit == time.Minute.Milliseconds(), "%+v, %v", m, err)
 	testkit.Must(t, theirs.send(&message{Kind: kindHello, Oldest: 1, Newest: 1, Program: "v0", PID: 4711, Workers: 2}))
 	testkit.Must(t, <-greeted)
-	if p.PID != 4711 || p.Workers != 2 || p.Program != "v0" {
-		t.Fatalf("%+v", p)
-	}
+	testkit.Need(t, p.PID == 4711 && p.Workers == 2 && p.Program == "v0", "%+v", p)
 	return p, theirs
 }
 
 // handOne gives a listener to a successor that asks for it.
 func handOne(t *testing.T, p *Predecessor, old *link, l *Listeners) {
 	t.Helper()
-	on, err := net.Listen("tcp", "127.0.0.1:0")
-	testkit.Must(t, err)
-	t.Cleanup(func() { on.Close() })
+	on := testkit.Listen(t)
 	fd, err := copyOf(on)
 	testkit.Must(t, err)
 	defer closeDescriptors([]int{fd})
 	testkit.Must(t, old.send(&message{Kind: kindListeners, Sockets: []socketNote{{Name: Traffic, Asked: "x"}}}, fd))
 	testkit.Must(t, p.Take(l))
 	taken, origin, err := l.Open(Traffic, "tcp", "x", unbound)
-	if err != nil || origin != Received {
-		t.Fatal(origin, err)
-	}
+	testkit.Need(t, err == nil && origin == Received, "%v %v", origin, err)
 	t.Cleanup(func() { taken.Close() })
 }
 
@@ -79,9 +71,8 @@ func TestOldProcessIsLost(t *testing.T) {
 			if err := ends(); !errors.Is(err, tc.want) || tc.gaveUp && !strings.HasSuffix(err.Error(), ": SIGTERM") {
 				t.Errorf("got %v, want %v", err, tc.want)
 			}
-			if err := p.Take(&Listeners{}); !tc.handed && !errors.Is(err, errPredecessorGone) {
-				t.Errorf("Take: %v", err)
-			}
+			err := p.Take(&Listeners{})
+			testkit.Want(t, tc.handed || errors.Is(err, errPredecessorGone), "Take: %v", err)
 		})
 	}
 }
@@ -95,16 +86,11 @@ func TestTakeRefusesOtherThings(t *testing.T) {
 	testkit.Must(t, err)
 	testkit.Must(t, old.send(&message{Kind: kindListeners, Sockets: []socketNote{{Name: Traffic}}}, int(null.Fd())))
 	null.Close()
-	if err := p.Take(&Listeners{}); err == nil || !strings.Contains(err.Error(), "is no socket") {
-		t.Errorf("got %v", err)
-	}
+	testkit.Refused(t, p.Take(&Listeners{}), "is no socket")
 	testkit.Must(t, old.send(&message{Kind: kindOver}))
-	if err := p.Take(&Listeners{}); err == nil || !strings.Contains(err.Error(), `"over" in place of its listeners`) {
-		t.Errorf("got %v", err)
-	}
-	if now := openDescriptors(t); now > descriptors {
-		t.Errorf("%d descriptors open, %d before", now, descriptors)
-	}
+	testkit.Refused(t, p.Take(&Listeners{}), `"over" in place of its listeners`)
+	now := openDescriptors(t)
+	testkit.Want(t, now <= descriptors, "%d descriptors open, %d before", now, descriptors)
 	p.Fail(errors.New("enough"))
 	<-p.Gone()
 }
@@ -114,9 +100,8 @@ func TestOldProcessSpeaksAnotherVersion(t *testing.T) {
 	theirs, ours := pair(t)
 	p := newPredecessor(ours)
 	testkit.Must(t, theirs.send(&message{Kind: kindHello, Oldest: 3, Newest: 4, Program: "v7"}))
-	if err := p.Greet("v1", time.Minute); err == nil || !strings.Contains(err.Error(), "speaks versions 3 to 4") {
-		t.Errorf("got %v", err)
-	}
+	err := p.Greet("v1", time.Minute)
+	testkit.Want(t, err != nil && strings.Contains(err.Error(), "speaks versions 3 to 4"), "got %v", err)
 	p.Fail(errors.New("no common language"))
 	<-p.Gone()
 }

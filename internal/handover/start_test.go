@@ -8,6 +8,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // beManager plays the service manager "manager", which tells of the end of each of its
@@ -48,9 +50,7 @@ func TestStartSibling(t *testing.T) {
 	manager := exec.Command("/proc/self/exe")
 	manager.Env = append(os.Environ(), successorVariable+"=manager")
 	out, err := manager.CombinedOutput()
-	if err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	testkit.Need(t, err == nil, "%v\n%s", err, out)
 	var service, sibling int
 	for line := range strings.Lines(string(out)) {
 		_, _ = fmt.Sscanf(line, "service %d", &service)
@@ -61,8 +61,6 @@ func TestStartSibling(t *testing.T) {
 		fmt.Sprintf("child %d ended by 3\n", sibling),
 		fmt.Sprintf("child %d ended by 0\n", service),
 	} {
-		if !strings.Contains(string(out), line) {
-			t.Errorf("no line %q in\n%s", line, out)
-		}
+		testkit.Want(t, strings.Contains(string(out), line), "no line %q in\n%s", line, out)
 	}
 }

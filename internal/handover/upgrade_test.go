@@ -177,22 +177,18 @@ func TestUpgrade(t *testing.T) {
 	o := newOld(t, "good")
 	next, err := o.upgrade(t.Context())
 	testkit.Must(t, err)
-	if next.PID != o.cmd.Process.Pid || o.over != next.PID {
-		t.Errorf("successor %d, told of %d, started %d", next.PID, o.over, o.cmd.Process.Pid)
-	}
+	testkit.Want(t, next.PID == o.cmd.Process.Pid && o.over == next.PID,
+		"successor %d, told of %d, started %d", next.PID, o.over, o.cmd.Process.Pid)
 	addr := o.listener.Addr().String()
 	o.listener.Close()
-	conn, err := net.Dial("tcp", addr)
-	testkit.Must(t, err)
+	conn := testkit.Dial(t, addr)
 	said, _ := io.ReadAll(conn)
 	conn.Close()
-	if want := fmt.Sprint(next.PID); string(said) != want {
-		t.Errorf("%q answered, want %s", said, want)
-	}
+	want := fmt.Sprint(next.PID)
+	testkit.Want(t, string(said) == want, "%q answered, want %s", said, want)
 	next.link.close() // as the end of this process would
-	if state := <-o.state; state.ExitCode() != 0 {
-		t.Errorf("successor: %v", state)
-	}
+	state := <-o.state
+	testkit.Want(t, state.ExitCode() == 0, "successor: %v", state)
 	wantSteps(t, o.steps, StepStarted, StepWorker, StepWorker, StepTaking, StepOver)
 	if runtime.GOOS == "linux" {
 		testkit.Eventually(t, bound, "descriptors to be closed", func() bool { return openDescriptors(t) <= descriptors })
@@ -205,9 +201,7 @@ func wantSteps(t *testing.T, got []Progress, want ...string) {
 	for _, step := range got {
 		names = append(names, step.Step)
 	}
-	if strings.Join(names, ", ") != strings.Join(want, ", ") {
-		t.Errorf("steps %q, want %q", names, want)
-	}
+	testkit.Want(t, strings.Join(names, ", ") == strings.Join(want, ", "), "steps %q, want %q", names, want)
 }
 
 // Whatever the new process does before it serves, the old one goes on with its
@@ -240,9 +234,7 @@ func TestUpgradeRefused(t *testing.T) {
 	o := newOld(t, "refuses")
 	_, err := o.upgrade(t.Context())
 	refused, ok := errors.AsType[*RefusedError](err)
-	if !ok || refused.Reason != "cabrank.yml:1: <&> no such key (and 999 more)" {
-		t.Fatalf("got %v", err)
-	}
+	testkit.Need(t, ok && refused.Reason == "cabrank.yml:1: <&> no such key (and 999 more)", "got %v", err)
 	last := len(refused.Faults) - 1
 	if last < 100 || refused.Faults[1] != "cabrank.yml:2: <&> no such key" || refused.Faults[last] != fmt.Sprintf("and %d more", 1000-last) {
 		t.Errorf("%d faults, the last %q", len(refused.Faults), refused.Faults[last])
@@ -253,14 +245,8 @@ func TestUpgradeRefused(t *testing.T) {
 // wantUnharmed holds the old process to what it was before.
 func (o *old) wantUnharmed() {
 	o.t.Helper()
-	select {
-	case <-o.state:
-	case <-time.After(bound):
-		o.t.Error("the new process is still there")
-	}
-	if o.over != 0 {
-		o.t.Error("the new process was made the main one")
-	}
+	testkit.Take(o.t, o.state, bound, "the new process is still there")
+	testkit.Want(o.t, o.over == 0, "the new process was made the main one")
 	go func() { // ends with the test's connection, or with its listener
 		if conn, err := net.Dial("tcp", o.listener.Addr().String()); err == nil {
 			conn.Close()
@@ -287,9 +273,7 @@ func TestUpgradeInterrupted(t *testing.T) {
 					cancel(errors.New("asked to stop"))
 				}
 			})
-			if err == nil || !strings.HasSuffix(err.Error(), ": asked to stop") {
-				t.Errorf("got %v", err)
-			}
+			testkit.Want(t, err != nil && strings.HasSuffix(err.Error(), ": asked to stop"), "got %v", err)
 			o.wantUnharmed()
 		})
 	}
@@ -304,18 +288,15 @@ func TestUpgradeOfWhatIsNotThere(t *testing.T) {
 		o.cmd = nil
 		return wait, err
 	}
-	if _, err := o.upgrade(t.Context()); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("got %v", err)
-	}
+	_, err := o.upgrade(t.Context())
+	testkit.Want(t, errors.Is(err, os.ErrNotExist), "got %v", err)
 }
 
 // openDescriptors counts what this process has open.
 func openDescriptors(t *testing.T) int {
 	t.Helper()
 	entries, err := os.ReadDir("/proc/self/fd")
-	if err != nil && runtime.GOOS == "linux" {
-		t.Fatal(err)
-	}
+	testkit.Need(t, err == nil || runtime.GOOS != "linux", "%v", err)
 	return len(entries)
 }
 
@@ -327,13 +308,10 @@ func TestProgram(t *testing.T) {
 	testkit.Must(t, err)
 	one, _ := os.Stat(path)
 	two, _ := os.Stat(running)
-	if !filepath.IsAbs(path) || !os.SameFile(one, two) {
-		t.Errorf("%s, running %s", path, running)
-	}
+	testkit.Want(t, filepath.IsAbs(path) && os.SameFile(one, two), "%s, running %s", path, running)
 	// Where the system does not tell what runs, the first argument has to be right.
-	if blind, err := program("", fs.ErrNotExist); blind != path || err != nil {
-		t.Errorf("without /proc: %s, %v; want %s", blind, err, path)
-	}
+	blind, err := program("", fs.ErrNotExist)
+	testkit.Want(t, blind == path && err == nil, "without /proc: %s, %v; want %s", blind, err, path)
 }
 
 // Of a process that is no child of this one nobody here learns how it has ended: that it
@@ -342,7 +320,6 @@ func TestSiblingThatHasEndedIsNotWaitedFor(t *testing.T) {
 	ended := make(chan *os.ProcessState, 1)
 	ended <- nil
 	c := &candidate{options: &Options{EndLimit: time.Hour}, ended: ended}
-	if state := c.end(errGone); state != nil {
-		t.Error(state)
-	}
+	state := c.end(errGone)
+	testkit.Want(t, state == nil, "%v", state)
 }

@@ -32,9 +32,7 @@ func TestFrame(t *testing.T) {
 	testkit.Must(t, err)
 	want := "CRHO\x00\x00\x00\x4a" + `{"kind":"hello","oldest":1,"newest":1,"program":"v1","pid":7,"limit_ms":70000}`
 	want = want[:7] + string(rune(len(want)-headerSize)) + want[8:]
-	if string(frame) != want {
-		t.Errorf("got  %q\nwant %q", frame, want)
-	}
+	testkit.Want(t, string(frame) == want, "got  %q\nwant %q", frame, want)
 }
 
 func TestMessagesThatAreRefused(t *testing.T) {
@@ -45,26 +43,21 @@ func TestMessagesThatAreRefused(t *testing.T) {
 		"wrong type":     `{"kind":"hello","oldest":"one"}`,
 		"many listeners": `{"kind":"listeners","sockets":[` + strings.Repeat(`{},`, maxSockets) + `{}]}`,
 	} {
-		if m, err := parseMessage([]byte(body)); !errors.Is(err, errForeign) {
-			t.Errorf("%s: %+v, %v", what, m, err)
-		}
+		m, err := parseMessage([]byte(body))
+		testkit.Want(t, errors.Is(err, errForeign), "%s: %+v, %v", what, m, err)
 	}
 	for what, header := range map[string]string{"magic": "HTTP\x00\x00\x00\x02", "length": "CRHO\x00\x01\x00\x01"} {
-		if _, err := parseFrame([]byte(header + "{}")); !errors.Is(err, errForeign) {
-			t.Errorf("%s: %v", what, err)
-		}
+		_, err := parseFrame([]byte(header + "{}"))
+		testkit.Want(t, errors.Is(err, errForeign), "%s: %v", what, err)
 	}
-	if _, err := newFrame(&message{Kind: kindFailed, Error: strings.Repeat("x", maxBody)}); err == nil {
-		t.Error("a message longer than what is read was made")
-	}
+	_, err := newFrame(&message{Kind: kindFailed, Error: strings.Repeat("x", maxBody)})
+	testkit.Want(t, err != nil, "a message longer than what is read was made")
 }
 
 // A newer side may say more, as long as it says that an older one may listen.
 func TestMessageOfANewerSide(t *testing.T) {
 	m, err := parseMessage([]byte(`{"kind":"hello","oldest":1,"newest":5,"color":"blue"}`))
-	if err != nil || m.speaks() != nil {
-		t.Errorf("%v, %v", err, m.speaks())
-	}
+	testkit.Want(t, err == nil && m.speaks() == nil, "%v, %v", err, m.speaks())
 	for _, body := range []string{`{"kind":"hello","oldest":2,"newest":5}`, `{"kind":"hello"}`, `{"kind":"ready"}`, `{"kind":"hello","oldest":3,"newest":1}`} {
 		if m, err := parseMessage([]byte(body)); err != nil || m.speaks() == nil {
 			t.Errorf("%s: %v", body, err)
@@ -76,9 +69,7 @@ func TestMessageOfANewerSide(t *testing.T) {
 func TestTextsAreHarmless(t *testing.T) {
 	m, err := parseMessage([]byte(`{"kind":"failed","error":"a\n\u001b[31mb\u0007` + strings.Repeat("é", maxText) + `"}`))
 	testkit.Must(t, err)
-	if !strings.HasPrefix(m.Error, "a [31mbé") || len(m.Error) > maxText+3 {
-		t.Errorf("%d bytes: %.20q", len(m.Error), m.Error)
-	}
+	testkit.Want(t, strings.HasPrefix(m.Error, "a [31mbé") && len(m.Error) <= maxText+3, "%d bytes: %.20q", len(m.Error), m.Error)
 }
 
 func pair(t *testing.T) (ours, theirs *link) {
@@ -106,9 +97,8 @@ func TestDescriptorsAreCounted(t *testing.T) {
 		"too few":        func() error { return ours.send(&message{Kind: kindListeners, Sockets: one}) },
 	} {
 		testkit.Must(t, send())
-		if m, files, err := theirs.receive(time.Now().Add(bound)); !errors.Is(err, errForeign) {
-			t.Errorf("%s: %+v, %d files, %v", what, m, len(files), err)
-		}
+		m, files, err := theirs.receive(time.Now().Add(bound))
+		testkit.Want(t, errors.Is(err, errForeign), "%s: %+v, %d files, %v", what, m, len(files), err)
 	}
 	if now := openDescriptors(t); now > descriptors+3 { // the pair and the file
 		t.Errorf("%d descriptors open, %d before", now, descriptors)
@@ -126,16 +116,12 @@ func TestSlowWriter(t *testing.T) {
 		}
 	}()
 	m, _, err := theirs.receive(time.Now().Add(bound))
-	if err != nil || m.Kind != kindReady {
-		t.Errorf("%+v, %v", m, err)
-	}
-	if _, _, err := theirs.receive(time.Now().Add(time.Millisecond)); !errors.Is(err, os.ErrDeadlineExceeded) {
-		t.Errorf("%v", err)
-	}
+	testkit.Want(t, err == nil && m.Kind == kindReady, "%+v, %v", m, err)
+	_, _, err = theirs.receive(time.Now().Add(time.Millisecond))
+	testkit.Want(t, errors.Is(err, os.ErrDeadlineExceeded), "%v", err)
 	ours.close()
-	if _, _, err := theirs.receive(time.Now().Add(bound)); !errors.Is(err, io.EOF) {
-		t.Errorf("%v", err)
-	}
+	_, _, err = theirs.receive(time.Now().Add(bound))
+	testkit.Want(t, errors.Is(err, io.EOF), "%v", err)
 }
 
 // Whatever a foreign program writes, reading it ends, stays within bounds and
@@ -165,8 +151,6 @@ func FuzzFrame(f *testing.F) {
 			return // escapes may make it longer than it was
 		}
 		second, err := parseFrame(again)
-		if err != nil || !reflect.DeepEqual(m, second) {
-			t.Errorf("%+v became %+v, %v", m, second, err)
-		}
+		testkit.Want(t, err == nil && reflect.DeepEqual(m, second), "%+v became %+v, %v", m, second, err)
 	})
 }
