@@ -55,14 +55,11 @@ func TestPlacesOfTokens(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			status, said := knock(t, url+tc.query, tc.header)
-			if status != tc.status || !strings.Contains(said, tc.says) || strings.Contains(said, "secret") {
-				t.Errorf("%d %s", status, said)
-			}
+			testkit.Want(t, status == tc.status && strings.Contains(said, tc.says) && !strings.Contains(said, "secret"),
+				"%d %s", status, said)
 		})
 	}
-	if n := server.Stats().Refused["token"]; n != 4 {
-		t.Errorf("%d were refused", n)
-	}
+	testkit.Equal(t, server.Stats().Refused["token"], 4, "tokens refused")
 }
 
 // Without listed origins a cookie of the host's own pages does not count.
@@ -88,12 +85,9 @@ func TestRules(t *testing.T) {
 	c.want("ack 1", "nack 2", "ack 3", "nack 4", "evnt 5", "ack 5", "nack 6")
 	c.send(callFrame("7", "test.echo", time.Minute)).want("ack 7", "res 7")
 	c.send(subFrame("8", "orders"))
-	if got := c.next(); got.code != 403 || got.message != "not allowed" {
-		t.Errorf("%+v", got)
-	}
-	if n := server.Stats().Denied; n != 4 {
-		t.Errorf("%d were denied", n)
-	}
+	got := c.next()
+	testkit.Want(t, got.code == 403 && got.message == "not allowed", "%+v", got)
+	testkit.Equal(t, server.Stats().Denied, 4, "requests denied")
 }
 
 // The channels of a token come without a SUB, and can be left.
@@ -109,9 +103,8 @@ func TestChannelsOfTokens(t *testing.T) {
 	c.send(unsubFrame("2", "user.1")).want("ack 2")
 	publisher.send(pubFrame("3", "user.1", "x"), pubFrame("4", "all", "x"))
 	c.want("evnt 4")
-	if status, said := knock(t, url+"?token=many", nil); status != 401 || !strings.Contains(said, "channels") {
-		t.Errorf("too many channels: %d %s", status, said)
-	}
+	status, said := knock(t, url+"?token=many", nil)
+	testkit.Want(t, status == 401 && strings.Contains(said, "channels"), "too many channels: %d %s", status, said)
 }
 
 // A socket that the broker cannot subscribe ends: it would miss events and not know.
@@ -141,9 +134,8 @@ func TestCallHasItsUser(t *testing.T) {
 	defer b.await(t, "call a").leave()
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if got := b.calls["a"].Caller; got.User != "u1" || got.ID == "" {
-		t.Errorf("%+v", got)
-	}
+	got := b.calls["a"].Caller
+	testkit.Want(t, got.User == "u1" && got.ID != "", "%+v", got)
 }
 
 // A socket ends when its token does.
@@ -160,17 +152,13 @@ func TestExpiryEndsASocket(t *testing.T) {
 				continue
 			}
 			_, _, err := ws.ReadMessage()
-			if !websocket.IsCloseError(err, websocket.ClosePolicyViolation) {
-				t.Errorf("it has ended by %v", err)
-			}
-			if late := time.Since(began) - 90*time.Second; late < 0 || late > longestRound {
-				t.Errorf("it has ended %v after its time", late)
-			}
+			testkit.Want(t, websocket.IsCloseError(err, websocket.ClosePolicyViolation), "it has ended by %v", err)
+			late := time.Since(began) - 90*time.Second
+			testkit.Want(t, late >= 0 && late <= longestRound, "it has ended %v after its time", late)
 		}
 		synctest.Wait()
-		if s := server.Stats(); s.Ended["expired"] != 1 || s.Sockets != 2 {
-			t.Errorf("%+v", s)
-		}
+		s := server.Stats()
+		testkit.Want(t, s.Ended["expired"] == 1 && s.Sockets == 2, "%+v", s)
 	})
 }
 
@@ -183,20 +171,17 @@ func TestRateOfMessages(t *testing.T) {
 			ws, began := open(t, dialer, "ws://pipe/"), time.Now()
 			go func() {
 				for range pongs {
-					if err := ws.WriteControl(websocket.PongMessage, nil, time.Time{}); err != nil {
-						t.Error(err)
-					}
+					err := ws.WriteControl(websocket.PongMessage, nil, time.Time{})
+					testkit.Want(t, err == nil, "%v", err)
 				}
 				for range messages {
-					if err := ws.WriteMessage(websocket.TextMessage, []byte(unsubFrame("1", "a"))); err != nil {
-						t.Error(err)
-					}
+					err := ws.WriteMessage(websocket.TextMessage, []byte(unsubFrame("1", "a")))
+					testkit.Want(t, err == nil, "%v", err)
 				}
 			}()
 			for range messages {
-				if _, _, err := ws.ReadMessage(); err != nil {
-					t.Fatal(err)
-				}
+				_, _, err := ws.ReadMessage()
+				testkit.Must(t, err)
 			}
 			if took, slowed := time.Since(began), server.Stats().Slowed; took != 5*time.Second || slowed != 50 {
 				t.Errorf("%d pongs and %d messages took %v, %d were slowed down", pongs, messages, took, slowed)
@@ -237,9 +222,8 @@ func TestFurtherTokens(t *testing.T) {
 			c.send(`{"type":"sub","id":1,"channel":"a"}`).want(`{"type":"ack","id":1}`)
 			c.send(`{"type":"auth","id":2,"token":"` + tc.second + `"}`).want(tc.told)
 			if !strings.Contains(tc.told, "nack") {
-				if got := c.next(); !strings.HasPrefix(got, `{"type":"ack","id":2,"user":"u1","ttl":`) {
-					t.Errorf("got %s", got)
-				}
+				got := c.next()
+				testkit.Want(t, strings.HasPrefix(got, `{"type":"ack","id":2,"user":"u1","ttl":`), "got %s", got)
 			}
 			testkit.Eventually(t, within, "topics", func() bool { return server.Stats().Subscriptions == tc.topics })
 			if expires := server.sessions()[0].expires.Load(); expires != tc.expires.UnixNano() {
@@ -260,9 +244,7 @@ func TestTimesOfTokens(t *testing.T) {
 		silent, shows := join(t, dialer, "ws://pipe/"), join(t, dialer, "ws://pipe/")
 		shows.send(`{"type":"auth","token":"short"}`)
 		silent.wantClosed(closeToken)
-		if took := time.Since(began); took != firstTokenTime {
-			t.Errorf("without a token it ended after %v", took)
-		}
+		testkit.Equal(t, time.Since(began), firstTokenTime, "without a token it ended after")
 		time.Sleep(30 * time.Second) //nolint:forbidigo // the time of the bubble
 		shows.send(`{"type":"auth","token":"long"}`)
 		shows.ws.SetReadDeadline(time.Time{})
@@ -271,8 +253,6 @@ func TestTimesOfTokens(t *testing.T) {
 			t.Errorf("it ended after %v by %v", took, err)
 		}
 		synctest.Wait()
-		if n := server.Stats().Ended["expired"]; n != 2 {
-			t.Errorf("%d have expired", n)
-		}
+		testkit.Equal(t, server.Stats().Ended["expired"], 2, "sockets that have expired")
 	})
 }

@@ -55,9 +55,8 @@ func TestAutobahn(t *testing.T) {
 	counts := map[string]int{}
 	for name, r := range results {
 		counts[r.Behavior]++
-		if !slices.Contains(good, r.Behavior) || !slices.Contains(goodEnd, r.BehaviorClose) {
-			t.Errorf("case %s: %s, closed %s", name, r.Behavior, r.BehaviorClose)
-		}
+		testkit.Want(t, slices.Contains(good, r.Behavior) && slices.Contains(goodEnd, r.BehaviorClose),
+			"case %s: %s, closed %s", name, r.Behavior, r.BehaviorClose)
 	}
 	t.Logf("%d cases: %v", len(results), counts)
 	if want > 0 && len(results) != want {
@@ -82,13 +81,9 @@ func runAutobahn(t *testing.T, url string, cases []string) map[string]autobahnRe
 	file := filepath.Join(dir, "spec.json")
 	testkit.Must(t, os.WriteFile(file, spec, 0o600))
 	out, err := exec.CommandContext(t.Context(), "../../.deps/autobahn/wstest", "-m", "fuzzingclient", "-s", file).CombinedOutput()
-	if err != nil {
-		t.Fatalf("%v:\n%s", err, out)
-	}
+	testkit.Need(t, err == nil, "%v:\n%s", err, out)
 	text, err := os.ReadFile(filepath.Join(dir, "index.json"))
-	if err != nil {
-		t.Fatalf("%v:\n%s", err, out)
-	}
+	testkit.Need(t, err == nil, "%v:\n%s", err, out)
 	var index struct {
 		Cabrank map[string]autobahnResult `json:"cabrank"`
 	}

@@ -28,26 +28,19 @@ func TestDrain(t *testing.T) {
 	cut := make(chan int, 1)
 	go func() { cut <- server.Drain(ctx) }()
 	testkit.Eventually(t, within, "the first ones to leave", func() bool { return server.Stats().Sockets < 10 })
-	if n := server.Stats().Sockets; n == 1 {
-		t.Error("those who are idle have left at once, want them spread over half of the time")
-	}
+	testkit.Want(t, server.Stats().Sockets != 1, "those who are idle have left at once, want them spread over half of the time")
 	for _, c := range idle {
 		c.wantClosed(websocket.CloseGoingAway)
 	}
-	if ctx.Err() != nil {
-		t.Error("those who are idle have left at the end of the time")
-	}
-	if got, _ := knock(t, url, nil); got != 503 {
-		t.Errorf("a new socket: %d", got)
-	}
+	testkit.Want(t, ctx.Err() == nil, "those who are idle have left at the end of the time")
+	got, _ := knock(t, url, nil)
+	testkit.Want(t, got == 503, "a new socket: %d", got)
 	caller.send(pubFrame("2", "c", "x"))
 	b.await(t, "call a", "pub c").done("pub c", nil)
 	b.answer("a", "1")
 	caller.want("ack 2", "res 1")
 	caller.wantClosed(websocket.CloseGoingAway)
-	if n := <-cut; n != 0 {
-		t.Errorf("%d calls were cut", n)
-	}
+	testkit.Equal(t, <-cut, 0, "calls were cut")
 	wantEnded(t, server, "drain", 11)
 }
 
@@ -68,7 +61,5 @@ func TestDrainEnds(t *testing.T) {
 	for _, c := range callers {
 		c.wantClosed(websocket.CloseGoingAway)
 	}
-	if n := <-cut; n != 6 {
-		t.Errorf("%d calls were cut, want 6", n)
-	}
+	testkit.Equal(t, <-cut, 6, "calls were cut")
 }

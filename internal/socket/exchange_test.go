@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -70,8 +69,7 @@ func target() exchange.Target {
 // What docs/juggler.md shows is what a server says; but for tokens, of which there are
 // none here.
 func TestDocumentedExchanges(t *testing.T) {
-	document, err := os.ReadFile("../../docs/juggler.md")
-	testkit.Must(t, err)
+	document := testkit.ReadFile(t, "../../docs/juggler.md")
 	blocks, ran := strings.Split(string(document), "```"), 0
 	for i := 1; i < len(blocks); i += 2 {
 		text := strings.TrimSpace(blocks[i])
@@ -85,7 +83,5 @@ func TestDocumentedExchanges(t *testing.T) {
 		exchange.Run(t, cases[0], target())
 		ran++
 	}
-	if ran < 6 {
-		t.Errorf("%d exchanges are there", ran)
-	}
+	testkit.Want(t, ran >= 6, "%d exchanges are there", ran)
 }

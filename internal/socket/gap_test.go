@@ -7,6 +7,7 @@ import (
 	"github.com/gorilla/websocket"
 
 	"github.com/cabrank/cabrank/internal/broker"
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 func (b *scripted) OnGap(begins, ended func()) { b.begins, b.ended = begins, ended }
@@ -36,14 +37,12 @@ func TestGap(t *testing.T) {
 	b.ended()
 	event(news, "3")
 	first, second := now.next(), now.next()
-	if want := [2]string{`{"type":"gap","channel":"news"}`, `{"type":"gap","pattern":"n*"}`}; [2]string{first, second} != want && [2]string{second, first} != want {
-		t.Errorf("got %s, %s", first, second)
-	}
+	want := [2]string{`{"type":"gap","channel":"news"}`, `{"type":"gap","pattern":"n*"}`}
+	testkit.Want(t, [2]string{first, second} == want || [2]string{second, first} == want, "got %s, %s", first, second)
 	now.want(`{"type":"evnt","id":"` + idOf("1") + `","channel":"news","args":3}`)
 	old.want("evnt 1")
-	if got := old.next(); !websocket.IsCloseError(got.err, websocket.CloseAbnormalClosure) {
-		t.Errorf("juggler.0 was told %+v", got)
-	}
+	got := old.next()
+	testkit.Want(t, websocket.IsCloseError(got.err, websocket.CloseAbnormalClosure), "juggler.0 was told %+v", got)
 	idle.send(subFrame("1", "news")) // it had no subscription
 	idle.want("ack 1")
 }

@@ -24,9 +24,8 @@ func join(t testing.TB, dialer *websocket.Dialer, url string) *client1 {
 	t.Helper()
 	dialer.Subprotocols = []string{Protocol1}
 	c := &client1{client{t, open(t, dialer, url)}}
-	if got := c.next(); !strings.HasPrefix(got, `{"type":"welcome"`) {
-		t.Fatalf("first: %s", got)
-	}
+	got := c.next()
+	testkit.Need(t, strings.HasPrefix(got, `{"type":"welcome"`), "first: %s", got)
 	return c
 }
 
@@ -50,9 +49,8 @@ func (c *client1) next() string {
 func (c *client1) want(messages ...string) {
 	c.t.Helper()
 	for _, want := range messages {
-		if got := c.next(); got != want {
-			c.t.Fatalf("got %s, want %s", got, want)
-		}
+		got := c.next()
+		testkit.Need(c.t, got == want, "got %s, want %s", got, want)
 	}
 }
 
@@ -69,25 +67,18 @@ func TestResultsWaitForTheirAck(t *testing.T) {
 		t.Errorf("told of %d", first)
 	}
 	for _, want := range []bool{true, true, false} {
-		if got := stream.Offer(json.RawMessage("1")); got != want {
-			t.Errorf("offered: %t", got)
-		}
+		testkit.Equal(t, stream.Offer(json.RawMessage("1")), want, "offered")
 	}
 	b.done("call a", nil)
 	c.send(`{"type":"credit","id":2,"credit":7}`)
-	if second := <-granted; second != 7 {
-		t.Errorf("told of %d", second)
-	}
+	testkit.Equal(t, <-granted, 7, "credit that is told")
 	b.done("sub slow", nil)
 	c.want(`{"type":"ack","id":1}`, `{"type":"ack","id":2}`, `{"type":"res","id":2,"args":1,"more":true}`, `{"type":"res","id":2,"args":1,"more":true}`)
-	if err := stream.Send(t.Context(), json.RawMessage("3")); err != nil {
-		t.Error(err)
-	}
+	testkit.Must(t, stream.Send(t.Context(), json.RawMessage("3")))
 	b.answer("a", "4")
 	c.want(`{"type":"res","id":2,"args":3,"more":true}`, `{"type":"res","id":2,"args":4}`)
-	if err := stream.Send(t.Context(), json.RawMessage("5")); err == nil || stream.Offer(json.RawMessage("6")) {
-		t.Errorf("after the end: %v", err)
-	}
+	err := stream.Send(t.Context(), json.RawMessage("5"))
+	testkit.Want(t, err != nil && !stream.Offer(json.RawMessage("6")), "after the end: %v", err)
 }
 
 // Who gives credit for more than it reads holds up its function, and not the memory of
@@ -114,16 +105,13 @@ func TestStreamWaitsForItsReader(t *testing.T) {
 		<-time.After(50 * time.Millisecond)
 		return before > 0 && len(sent) == before
 	})
-	if used := server.Stats().BufferedBytes; used > cost(pausedBytes+mostBatchBytes+3*size) {
-		t.Errorf("%d bytes wait", used)
-	}
+	used := server.Stats().BufferedBytes
+	testkit.Want(t, used <= cost(pausedBytes+mostBatchBytes+3*size), "%d bytes wait", used)
 	got := 0
 	for strings.HasSuffix(c.next(), `"more":true}`) {
 		got++
 	}
-	if got != results || len(sent) != results {
-		t.Errorf("%d results", got)
-	}
+	testkit.Want(t, got == results && len(sent) == results, "%d results", got)
 }
 
 // A function elsewhere is told of some credit at a time, and of none while its caller does
@@ -144,9 +132,7 @@ func TestCreditIsToldWhileTheClientReads(t *testing.T) {
 		select {
 		case n := <-granted:
 			for range n {
-				if !stream.Offer(text) {
-					t.Fatal("credit was told, and is none")
-				}
+				testkit.Need(t, stream.Offer(text), "credit was told, and is none")
 			}
 			sent += n
 			return true
@@ -168,9 +154,7 @@ func TestCreditIsToldWhileTheClientReads(t *testing.T) {
 		read <- n
 	}()
 	testkit.Eventually(t, within, "all results", func() bool { return offer() && sent == results })
-	if n := <-read; n != results {
-		t.Errorf("%d results came", n)
-	}
+	testkit.Equal(t, <-read, results, "results")
 	c.send(`{"type":"credit","id":1,"credit":1}`)
 	<-granted
 	if stream.Offer(json.RawMessage(`"` + strings.Repeat("x", 200_000) + `"`)) {
@@ -195,14 +179,8 @@ func TestStreamEndsWithItsSocket(t *testing.T) {
 	c.send(`{"type":"call","id":1,"uri":"s","credit":0}`).want(`{"type":"ack","id":1}`)
 	<-began // the ack may come first, and a call that has not begun ends without its function
 	c.ws.Close()
-	select {
-	case err := <-ended:
-		if err == nil {
-			t.Error("it was sent")
-		}
-	case <-time.After(within):
-		t.Error("it waits")
-	}
+	err := testkit.Take(t, ended, within, "it waits")
+	testkit.Want(t, err != nil, "it was sent")
 	testkit.Eventually(t, within, "the socket to end", func() bool { return server.Stats().Sockets == 0 && server.Stats().Calls == 0 })
 }
 
@@ -230,13 +208,10 @@ func TestOverflowEnds(t *testing.T) {
 				events += 100
 				return server.Stats().Ended["overflow"] == 1 || events > 1_000_000 || server.sessionsOf(juggler1) == 0
 			})
-			if got := c.wantClosed(closeOverflow); got >= events {
-				t.Errorf("%d of %d events came", got, events)
-			}
+			got := c.wantClosed(closeOverflow)
+			testkit.Want(t, got < events, "%d of %d events came", got, events)
 			wantEnded(t, server, "overflow", 1)
-			if server.Stats().Sockets != 1 {
-				t.Error("the other one has ended, too")
-			}
+			testkit.Want(t, server.Stats().Sockets == 1, "the other one has ended, too")
 		})
 	}
 }
@@ -269,13 +244,10 @@ func TestTimesOfCalls(t *testing.T) {
 			c.send(fmt.Sprintf(`{"type":"call","id":1,"uri":"hangs","timeout":%s}`, tc.timeout))
 			c.ws.SetReadDeadline(time.Time{})
 			for _, want := range []string{`{"type":"ack","id":1}`, `{"type":"exp","id":1}`} {
-				if _, got, err := c.ws.ReadMessage(); string(got) != want {
-					t.Fatalf("got %s, %v; want %s", got, err, want)
-				}
+				_, got, err := c.ws.ReadMessage()
+				testkit.Need(t, string(got) == want, "got %s, %v; want %s", got, err, want)
 			}
-			if took := time.Since(began); took != tc.want {
-				t.Errorf("%s: it has expired after %v", tc.timeout, took)
-			}
+			testkit.Equal(t, time.Since(began), tc.want, "%s: it has expired after", tc.timeout)
 		}
 		c.ws.Close()
 	})
@@ -332,9 +304,7 @@ func TestMethodsTakeProtobuf(t *testing.T) {
 		t.Helper()
 		ws.SetReadDeadline(time.Now().Add(within))
 		kind, content, err := ws.ReadMessage()
-		if err != nil || kind != websocket.BinaryMessage {
-			t.Fatal(kind, err)
-		}
+		testkit.Need(t, err == nil && kind == websocket.BinaryMessage, "%v %v", kind, err)
 		return string(content)
 	}
 	next() // the welcome
@@ -344,9 +314,7 @@ func TestMethodsTakeProtobuf(t *testing.T) {
 	}{
 		"a result": {func(c broker.Call) { c.Answered([]byte{7, 0}, nil) }, []string{"\x08\x09\x10\x01\x42\x02\x07\x00"}},
 		"several": {func(c broker.Call) {
-			if err := c.Stream.Send(t.Context(), []byte{6}); err != nil {
-				t.Error(err)
-			}
+			testkit.Must(t, c.Stream.Send(t.Context(), []byte{6}))
 			c.Answered(nil, nil)
 		}, []string{"\x08\x09\x10\x01\x42\x01\x06\x58\x01", "\x08\x09\x10\x01"}},
 		"an error": {
@@ -358,14 +326,10 @@ func TestMethodsTakeProtobuf(t *testing.T) {
 			// call, number 1, /s/m, protobuf 08 01, credit 9
 			testkit.Must(t, ws.WriteMessage(websocket.BinaryMessage, []byte("\x08\x01\x10\x01\x22\x04/s/m\x42\x02\x08\x01\x50\x09")))
 			c := <-m.calls
-			if string(c.Args) != "\x08\x01" || c.Content != broker.Protobuf || c.URI != "/s/m" {
-				t.Errorf("called with %+v", c)
-			}
+			testkit.Want(t, string(c.Args) == "\x08\x01" && c.Content == broker.Protobuf && c.URI == "/s/m", "called with %+v", c)
 			tc.end(c)
 			for _, want := range append([]string{"\x08\x08\x10\x01"}, tc.want...) {
-				if got := next(); got != want {
-					t.Errorf("got %q, want %q", got, want)
-				}
+				testkit.Equal(t, next(), want, "next")
 			}
 		})
 	}

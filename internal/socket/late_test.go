@@ -22,9 +22,7 @@ func TestLateAnswersGiveBack(t *testing.T) {
 	b.answer("b", "1")
 	b.done("call a", errScripted)
 	b.done("pub c", nil)
-	if used := server.Stats().BufferedBytes; used != 0 {
-		t.Errorf("%d bytes of the budget are left behind", used)
-	}
+	testkit.Equal(t, server.Stats().BufferedBytes, 0, "bytes of the budget are left behind")
 }
 
 // A broker that answers nothing does not hold up the end of sockets that wait for it.
@@ -46,11 +44,7 @@ func TestCloseWithABrokerThatIsSilent(t *testing.T) {
 		c.wantClosed(websocket.CloseGoingAway)
 		c.ws.Close()
 	}
-	select {
-	case <-closed:
-	case <-time.After(within):
-		t.Error("it waits for the broker")
-	}
+	testkit.Take(t, closed, within, "it waits for the broker")
 	b.leave()
 }
 

@@ -40,9 +40,7 @@ func TestLimitsOfHandshakes(t *testing.T) {
 			t.Errorf("socket %d: %d", i, got)
 		}
 	}
-	if n := server.Stats().Refused["sockets"]; n != 1 {
-		t.Errorf("%d were refused", n)
-	}
+	testkit.Equal(t, server.Stats().Refused["sockets"], 1, "sockets refused")
 	url, server, _ = start(t, Options{HandshakesPerSecond: 3}, noBounds)
 	refused := 0
 	for range 20 {
@@ -50,9 +48,8 @@ func TestLimitsOfHandshakes(t *testing.T) {
 			refused++
 		}
 	}
-	if refused == 0 || uint64(refused) != server.Stats().Refused["rate"] {
-		t.Errorf("%d of 20 were refused, %d counted", refused, server.Stats().Refused["rate"])
-	}
+	testkit.Want(t, refused != 0 && uint64(refused) == server.Stats().Refused["rate"],
+		"%d of 20 were refused, %d counted", refused, server.Stats().Refused["rate"])
 }
 
 // One source alone has nearly all of a rate, and leaves room for others.
@@ -69,9 +66,8 @@ func TestSharedRate(t *testing.T) {
 			served++
 		}
 	}
-	if passed < 800 || passed > 1050 || served != 100 {
-		t.Errorf("the greedy one had %d of 1000, the modest one %d of 100", passed, served)
-	}
+	testkit.Want(t, passed >= 800 && passed <= 1050 && served == 100,
+		"the greedy one had %d of 1000, the modest one %d of 100", passed, served)
 }
 
 // RFC 6455, section 8.1: text that is not UTF-8 ends the socket with 1007.
@@ -106,9 +102,7 @@ func TestSilence(t *testing.T) {
 	silent.want("end")
 	wantEnded(t, server, "idle", 1)
 	testkit.Eventually(t, within, "pings", func() bool { return pings.Load() > 1 })
-	if n := server.Stats().Sockets; n != 1 {
-		t.Errorf("%d sockets are left", n)
-	}
+	testkit.Equal(t, server.Stats().Sockets, 1, "sockets are left")
 	alive.ws.Close()
 	<-ended
 }
@@ -118,9 +112,8 @@ func TestSlowMessage(t *testing.T) {
 	url, server, _ := start(t, Options{ReadTimeout: 100 * time.Millisecond}, noBounds)
 	c := dial(t, url)
 	// A text frame of 100 bytes, masked by zeros, of which ten come.
-	if _, err := c.ws.NetConn().Write(append([]byte{0x81, 0x80 | 100, 0, 0, 0, 0}, "{\"meta\":{}"...)); err != nil {
-		t.Fatal(err)
-	}
+	_, err := c.ws.NetConn().Write(append([]byte{0x81, 0x80 | 100, 0, 0, 0, 0}, "{\"meta\":{}"...))
+	testkit.Must(t, err)
 	c.want("end")
 	wantEnded(t, server, "slow", 1)
 }
@@ -135,14 +128,12 @@ func TestRepliesThatNobodyReads(t *testing.T) {
 	frame := []byte(callFrame("1", "test.echo", time.Minute))
 	c.ws.SetWriteDeadline(time.Now().Add(within))
 	for c.ws.WriteMessage(websocket.TextMessage, frame) == nil {
-		if used := server.Stats().BufferedBytes; used > cost(3*mostReplyBytes) {
-			t.Fatalf("%d bytes wait for one socket", used)
-		}
+		used := server.Stats().BufferedBytes
+		testkit.Need(t, used <= cost(3*mostReplyBytes), "%d bytes wait for one socket", used)
 	}
 	testkit.Eventually(t, within, "the socket to end", func() bool { return server.Stats().Sockets == 0 })
-	if ended := server.Stats().Ended; ended["slow"]+ended["lost"] != 1 {
-		t.Errorf("ended: %v", ended)
-	}
+	ended := server.Stats().Ended
+	testkit.Want(t, ended["slow"]+ended["lost"] == 1, "ended: %v", ended)
 }
 
 // Sockets that begin long messages and stop go when others need their memory: whoever holds
@@ -153,9 +144,8 @@ func TestStalledMessagesMakeRoom(t *testing.T) {
 		begun := 600_000 >> min(n/10, 6)
 		c := dial(t, url)
 		head := []byte{0x81, 0xff, 0, 0, 0, 0, 0, 0x0f, 0x42, 0x40, 0, 0, 0, 0} // of 1,000,000 bytes
-		if _, err := c.ws.NetConn().Write(append(head, strings.Repeat("x", begun)...)); err != nil {
-			t.Fatal(err)
-		}
+		_, err := c.ws.NetConn().Write(append(head, strings.Repeat("x", begun)...))
+		testkit.Must(t, err)
 	}
 	testkit.Eventually(t, within, "sockets to end for want of memory", func() bool { return server.Stats().Ended["memory"] > 5 })
 	for range 3 {
@@ -185,8 +175,6 @@ func TestAddressOfASocket(t *testing.T) {
 		b.mu.Lock()
 		got := b.calls[uri].Caller
 		b.mu.Unlock()
-		if got.Address != want.address || got.Source != want.source {
-			t.Errorf("%+v, want %+v", got, want)
-		}
+		testkit.Want(t, got.Address == want.address && got.Source == want.source, "%+v, want %+v", got, want)
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // noRest is for who has no turn.
@@ -26,18 +28,15 @@ func TestLongMessagesAreReadInParts(t *testing.T) {
 		rests := 0
 		r, err := parseJSON([]byte(strings.ReplaceAll(message, "ARGS", numbers)), func() { rests++ })
 		want, _ := parseJSON([]byte(strings.ReplaceAll(message, "ARGS", "null")), noRest)
-		if err != nil || string(r.args) != numbers || rests < parts/2 {
-			t.Errorf("%s: %v, %d bytes of arguments, %d rests", name, err, len(r.args), rests)
-		}
-		if r.kind != want.kind || r.id != want.id || r.channel != want.channel || r.refused != nil {
-			t.Errorf("%s: %+v, want %+v", name, r, want)
-		}
+		testkit.Want(t, err == nil && string(r.args) == numbers && rests >= parts/2,
+			"%s: %v, %d bytes of arguments, %d rests", name, err, len(r.args), rests)
+		testkit.Want(t, r.kind == want.kind && r.id == want.id && r.channel == want.channel && r.refused == nil,
+			"%s: %+v, want %+v", name, r, want)
 	}
 	rests := 0
 	r, err := parse([]byte(`{"meta":{"type":1},"payload":{"uri":"u","args":`+numbers+`}} behind`), func() { rests++ })
-	if err != nil || r.kind != Call || r.uri != "u" || string(r.args) != numbers || rests < parts/2 {
-		t.Errorf("%v, %+v, %d rests", err, r.kind, rests)
-	}
+	testkit.Want(t, err == nil && r.kind == Call && r.uri == "u" && string(r.args) == numbers && rests >= parts/2,
+		"%v, %+v, %d rests", err, r.kind, rests)
 	if !isJSON([]byte(numbers), noRest) || isJSON([]byte(numbers+"1"), noRest) || isJSON([]byte(numbers[1:]), noRest) || isJSON(nil, noRest) {
 		t.Error("what is JSON is none")
 	}
@@ -50,9 +49,8 @@ func TestLongMessagesAreReadInParts(t *testing.T) {
 		}
 	}
 	r, err = parseJSON([]byte(`{"type":"pub","id":7,"channel":`+numbers+`}`), noRest)
-	if err != nil || r.refused == nil || r.refused.Error() != "channel: not a text" {
-		t.Errorf("a long array as a channel: %v, %v", err, r.refused)
-	}
+	testkit.Want(t, err == nil && r.refused != nil && r.refused.Error() == "channel: not a text",
+		"a long array as a channel: %v, %v", err, r.refused)
 }
 
 // What is split says what the whole has said, by encoding/json.
@@ -66,12 +64,9 @@ func FuzzSplit(f *testing.F) {
 		short, value, behind, err := split(text, "args", noRest)
 		whole := err == nil && len(bytes.Trim(behind, " \t\r\n")) == 0
 		is := json.Valid(text) && bytes.HasPrefix(bytes.TrimLeft(text, " \t\r\n"), []byte("{"))
-		if whole != is {
-			t.Fatalf("%q: split says %v %q, encoding/json %v", text, err, behind, is)
-		}
-		if valid := json.Valid(text); isJSON(text, noRest) != valid {
-			t.Fatalf("%q: is JSON: %v", text, valid)
-		}
+		testkit.Need(t, whole == is, "%q: split says %v %q, encoding/json %v", text, err, behind, is)
+		valid := json.Valid(text)
+		testkit.Need(t, isJSON(text, noRest) == valid, "%q: is JSON: %v", text, valid)
 		if !is {
 			return
 		}

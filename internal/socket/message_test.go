@@ -26,9 +26,7 @@ func FuzzParse(f *testing.F) {
 		if !everything().has(r.kind) || len(r.id) != 0 && len(r.id) != 36 {
 			t.Errorf("%s: %+v", body, r)
 		}
-		if r.args != nil && !json.Valid(r.args) {
-			t.Errorf("%s: arguments %s", body, r.args)
-		}
+		testkit.Want(t, r.args == nil || json.Valid(r.args), "%s: arguments %s", body, r.args)
 		if r.kind == Call && (r.timeout == 0 || r.timeout%time.Millisecond != 0) {
 			t.Errorf("%s: timeout %v", body, r.timeout)
 		}
@@ -52,9 +50,8 @@ func FuzzAnswer(f *testing.F) {
 		} {
 			a.id = messageID(idOf("7"))
 			got := a.appendTo(nil)
-			if want := encoded(t, a, got); !bytes.Equal(got, want) {
-				t.Errorf("got  %s\nwant %s", got, want)
-			}
+			want := encoded(t, a, got)
+			testkit.Want(t, bytes.Equal(got, want), "got  %s\nwant %s", got, want)
 		}
 	})
 }
@@ -67,9 +64,8 @@ func encoded(t *testing.T, a answer, got []byte) []byte {
 			UUID string `json:"uuid"`
 		} `json:"meta"`
 	}
-	if err := json.Unmarshal(got, &head); err != nil {
-		t.Fatalf("%s: %v", got, err)
-	}
+	err := json.Unmarshal(got, &head)
+	testkit.Need(t, err == nil, "%s: %v", got, err)
 	payload := any(struct {
 		For     messageID `json:"for"`
 		ForType Kind      `json:"for_type"`
@@ -125,9 +121,7 @@ func TestAllowedMessages(t *testing.T) {
 	} {
 		r := &http.Request{Header: http.Header{}, URL: &url.URL{RawQuery: tc.query}}
 		r.Header.Set(allowedName, tc.header)
-		if got := allowedBy(r); got != tc.want {
-			t.Errorf("%q, %q: %b", tc.header, tc.query, got)
-		}
+		testkit.Equal(t, allowedBy(r), tc.want, "%q, %q", tc.header, tc.query)
 	}
 }
 
@@ -141,9 +135,7 @@ func TestFrameHeader(t *testing.T) {
 		65536: {0x81, 127, 0, 0, 0, 0, 0, 1, 0, 0},
 	} {
 		got := withHeader(make([]byte, frameHeader+n), opText)
-		if !bytes.HasPrefix(got, want) || len(got) != len(want)+n {
-			t.Errorf("%d bytes: % x", n, got[:len(want)])
-		}
+		testkit.Want(t, bytes.HasPrefix(got, want) && len(got) == len(want)+n, "%d bytes: % x", n, got[:len(want)])
 	}
 }
 
@@ -157,9 +149,7 @@ func TestEmptyPattern(t *testing.T) {
 		{request{}, broker.Topic{}},
 		{request{channel: "*", pattern: true}, broker.Topic{Name: "*", Pattern: true}},
 	} {
-		if got := tc.request.topic(); got != tc.want {
-			t.Errorf("got %+v, want %+v", got, tc.want)
-		}
+		testkit.Equal(t, tc.request.topic(), tc.want, "the topic")
 	}
 }
 
@@ -167,8 +157,7 @@ func TestEmptyPattern(t *testing.T) {
 func TestArgsAreUTF8(t *testing.T) {
 	for d := range dialects {
 		a := answer{kind: Evnt, channel: "news", args: json.RawMessage("\"caf\xe9\"")}
-		if b := d.append(nil, &a); d != juggler1Proto && !utf8.Valid(b) {
-			t.Errorf("dialect %d: %q", d, b)
-		}
+		b := d.append(nil, &a)
+		testkit.Want(t, d == juggler1Proto || utf8.Valid(b), "dialect %d: %q", d, b)
 	}
 }

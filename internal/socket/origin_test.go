@@ -16,9 +16,8 @@ func TestRefusedOriginsAreTold(t *testing.T) {
 	url, server := serve(t, Options{Broker: broker.NewMemory(noBounds), Log: slog.New(slog.NewJSONHandler(&log, nil))})
 	host := strings.TrimSuffix(strings.TrimPrefix(url, "ws://"), "/ws")
 	for range 5 {
-		if code, _ := knock(t, url, http.Header{"Origin": {"https://shop.example" + strings.Repeat("x", 5000)}}); code != http.StatusForbidden {
-			t.Errorf("status %d", code)
-		}
+		code, _ := knock(t, url, http.Header{"Origin": {"https://shop.example" + strings.Repeat("x", 5000)}})
+		testkit.Want(t, code == http.StatusForbidden, "status %d", code)
 	}
 	text := log.String()
 	if n := strings.Count(text, "\n"); n != 1 || len(text) > 800 || !strings.Contains(text, `"origin":"https://shop.example`) || !strings.Contains(text, `"host":"`+host) {
@@ -26,7 +25,5 @@ func TestRefusedOriginsAreTold(t *testing.T) {
 	}
 	server.originTold.Store(1)
 	knock(t, url, http.Header{"Origin": {"https://other.example"}})
-	if text := log.String(); !strings.Contains(text, `"origin":"https://other.example","host":"`+host+`","refused_since":5`) {
-		t.Error(text)
-	}
+	testkit.Says(t, log.String(), `"origin":"https://other.example","host":"`+host+`","refused_since":5`)
 }

@@ -71,13 +71,9 @@ func TestOldestEventsAreDropped(t *testing.T) {
 		want += fmt.Sprintf("event%03d|", i)
 	}
 	want += "reply49|"
-	if got.String() != want || dropped != 39 {
-		t.Errorf("dropped %d, got\n%s, want\n%s", dropped, got.String(), want)
-	}
+	testkit.Want(t, got.String() == want && dropped == 39, "dropped %d, got\n%s, want\n%s", dropped, got.String(), want)
 	<-o.drained()
-	if used := b.used.Load(); used != 0 {
-		t.Errorf("%d bytes of the budget are left behind", used)
-	}
+	testkit.Equal(t, b.used.Load(), 0, "bytes of the budget are left behind")
 }
 
 // Whatever ends an outbox gives all back, also what comes too late.
@@ -116,17 +112,15 @@ func TestOneSlowReader(t *testing.T) {
 	for i := range events {
 		b.Publish(broker.Event{Channel: "c", ID: idOf(fmt.Sprintf("%x", i+1)), Args: args}, func(error) {})
 		got := quick.next()
-		if want := fmt.Sprintf("%x", i+1); got.kind != Evnt || strings.TrimLeft(got.id, "0-") != want {
-			t.Fatalf("got %+v, want event %s", got, want)
-		}
+		want := fmt.Sprintf("%x", i+1)
+		testkit.Need(t, got.kind == Evnt && strings.TrimLeft(got.id, "0-") == want, "got %+v, want event %s", got, want)
 	}
 	stats := server.Stats()
 	if stats.Dropped == 0 || stats.BufferedBytes > 4<<20 {
 		t.Errorf("%d events dropped, %d bytes wait", stats.Dropped, stats.BufferedBytes)
 	}
-	if more := runtime.NumGoroutine() - before; more > 2 {
-		t.Errorf("%d goroutines more", more)
-	}
+	more := runtime.NumGoroutine() - before
+	testkit.Want(t, more <= 2, "%d goroutines more", more)
 }
 
 // Together, those who do not read take no more than the budget; who reads goes on.
@@ -148,13 +142,10 @@ func TestManySlowReaders(t *testing.T) {
 		}
 		b.Publish(broker.Event{Channel: "quick", ID: idOf("2"), Args: args}, func(error) {})
 		quick.want("evnt 2")
-		if used := server.Stats().BufferedBytes; used > total+cost(sockets*mostBatchBytes*2) {
-			t.Fatalf("round %d: %d bytes wait", round, used)
-		}
+		used := server.Stats().BufferedBytes
+		testkit.Need(t, used <= total+cost(sockets*mostBatchBytes*2), "round %d: %d bytes wait", round, used)
 	}
-	if server.Stats().Dropped == 0 {
-		t.Error("nothing was dropped: the test shows nothing")
-	}
+	testkit.Want(t, server.Stats().Dropped != 0, "nothing was dropped: the test shows nothing")
 }
 
 // A message that comes while the budget is used up takes it from events.
@@ -210,9 +201,7 @@ func TestReaderWithoutRoomLives(t *testing.T) {
 		}
 		time.Sleep(2 * slowAfter) //nolint:forbidigo // in a bubble
 		o.reply(newFrame(make([]byte, scarceBytes), a))
-		if o.cause() != endSlow {
-			t.Errorf("who does not read has ended as %v", o.cause())
-		}
+		testkit.Want(t, o.cause() == endSlow, "who does not read has ended as %v", o.cause())
 		<-o.drained()
 	})
 }

@@ -21,24 +21,18 @@ import (
 // checkRequest holds what every request of juggler.1 has.
 func checkRequest(t *testing.T, message []byte, r request) {
 	t.Helper()
-	if r.id != "" && !json.Valid([]byte(r.id)) {
-		t.Errorf("%q: id %s", message, r.id)
-	}
+	testkit.Want(t, r.id == "" || json.Valid([]byte(r.id)), "%q: id %s", message, r.id)
 	if r.args != nil && r.content == broker.JSON && !json.Valid(r.args) {
 		t.Errorf("%q: arguments %s", message, r.args)
 	}
 	if r.refused != nil {
 		return
 	}
-	if kindOf(r.kind.String()) != r.kind || r.kind == unknownKind {
-		t.Errorf("%q: kind %d", message, r.kind)
-	}
+	testkit.Want(t, kindOf(r.kind.String()) == r.kind && r.kind != unknownKind, "%q: kind %d", message, r.kind)
 	if r.kind == Call && (r.id == "" || r.uri == "" || r.timeout < time.Millisecond || r.timeout > mostTimeout*time.Millisecond) {
 		t.Errorf("%q: %+v", message, r)
 	}
-	if r.credit < 0 || r.credit > mostCredit {
-		t.Errorf("%q: credit %d", message, r.credit)
-	}
+	testkit.Want(t, r.credit >= 0 && r.credit <= mostCredit, "%q: credit %d", message, r.credit)
 }
 
 // Whatever comes in, parsing neither panics nor makes of it what no client may send.
@@ -77,9 +71,7 @@ func FuzzParseProto(f *testing.F) {
 		m := dynamicpb.NewMessage(frame)
 		wrong := proto.Unmarshal(message, m)
 		if err != nil {
-			if wrong == nil {
-				t.Fatalf("%x: %v, but protobuf reads it", message, err)
-			}
+			testkit.Need(t, wrong != nil, "%x: %v, but protobuf reads it", message, err)
 			return
 		}
 		checkRequest(t, message, r)
@@ -103,36 +95,27 @@ func TestAppendProto(t *testing.T) {
 		t.Helper()
 		m := dynamicpb.NewMessage(frame)
 		testkit.Must(t, proto.Unmarshal(appendProto(nil, &a), m))
-		if len(m.GetUnknown()) > 0 {
-			t.Errorf("%+v has fields that the schema has not", a)
-		}
+		testkit.Want(t, len(m.GetUnknown()) == 0, "%+v has fields that the schema has not", a)
 		return m
 	}
 	m := read(answer{kind: Welcome, user: "u", ttl: 7, welcome: &welcome{connection: "c", ping: 1, auth: 2, limits: limits{1, 5, 2, 3, 4}}})
 	limits := field(m, "limits").(protoreflect.Message)
 	for name, want := range map[protoreflect.Name]any{"version": "juggler.1", "connection": "c", "ping": uint32(1), "auth": uint32(2), "user": "u", "ttl": uint64(7)} {
-		if got := field(m, name); got != want {
-			t.Errorf("%s: %v", name, got)
-		}
+		testkit.Equal(t, field(m, name), want, "%s", name)
 	}
 	for name, want := range map[protoreflect.Name]any{"message": uint64(1), "calls": uint32(2), "subscriptions": uint32(3), "name": uint32(4), "events": uint64(5)} {
-		if got := field(limits, name); got != want {
-			t.Errorf("limits.%s: %v", name, got)
-		}
+		testkit.Equal(t, field(limits, name), want, "limits.%s", name)
 	}
 	m = read(answer{kind: Res, id: "7", content: broker.Protobuf, args: []byte{1, 2}, more: true})
-	if field(m, "number") != uint64(7) || !bytes.Equal(field(m, "protobuf").([]byte), []byte{1, 2}) || field(m, "more") != true {
-		t.Errorf("res: %v", m)
-	}
+	testkit.Want(t, field(m, "number") == uint64(7) && bytes.Equal(field(m, "protobuf").([]byte), []byte{1, 2}) && field(m, "more") == true,
+		"res: %v", m)
 	m = read(answer{kind: Res, id: `"a"`, args: []byte(`{"error":{"code":-5,"message":"no"}}`)})
 	failure := field(m, "error").(protoreflect.Message)
 	if field(m, "text") != "a" || field(failure, "code") != int32(-5) || field(failure, "message") != "no" || len(field(m, "json").([]byte)) > 0 {
 		t.Errorf("res: %v", m)
 	}
 	m = read(answer{kind: Evnt, id: "x", channel: "\xff", pattern: "*", args: []byte("\"\xff\"")})
-	if field(m, "channel") != "\uFFFD" || field(m, "pattern") != "*" || !utf8.Valid(field(m, "json").([]byte)) {
-		t.Errorf("evnt: %v", m)
-	}
+	testkit.Want(t, field(m, "channel") == "\uFFFD" && field(m, "pattern") == "*" && utf8.Valid(field(m, "json").([]byte)), "evnt: %v", m)
 	numbers := map[string]int32{}
 	values := frame.Fields().ByName("type").Enum().Values()
 	for i := range values.Len() {
@@ -172,17 +155,12 @@ func FuzzAppendJSON(f *testing.F) {
 			a.id = numberID(id)
 			got := appendJSON(nil, &a)
 			var m map[string]json.RawMessage
-			if err := json.Unmarshal(got, &m); err != nil || !utf8.Valid(got) {
-				t.Fatalf("%s: %v", got, err)
-			}
+			err := json.Unmarshal(got, &m)
+			testkit.Need(t, err == nil && utf8.Valid(got), "%s: %v", got, err)
 			for key := range m {
-				if !bytes.Contains(document, []byte("`"+key+"`")) {
-					t.Errorf("%s is not in docs/juggler.md", key)
-				}
+				testkit.Want(t, bytes.Contains(document, []byte("`"+key+"`")), "%s is not in docs/juggler.md", key)
 			}
-			if string(m["type"]) != `"`+a.kind.String()+`"` {
-				t.Errorf("%s", got)
-			}
+			testkit.Want(t, string(m["type"]) == `"`+a.kind.String()+`"`, "%s", got)
 		}
 	})
 }
@@ -203,9 +181,7 @@ func TestFailure(t *testing.T) {
 		``:                                  "",
 	} {
 		a := answer{kind: Res, args: json.RawMessage(args)}
-		if got := string(a.failure()); got != want {
-			t.Errorf("%s: %q", args, got)
-		}
+		testkit.Equal(t, string(a.failure()), want, "%s", args)
 	}
 }
 
@@ -216,15 +192,12 @@ func TestManyFaults(t *testing.T) {
 	message := bytes.Repeat([]byte{fieldJSON<<3 | 2, 1, 'x'}, faults)
 	message = append(message, fieldNumber<<3, 7)
 	r, err := parseProto(message, noRest)
-	if err != nil || r.id != "7" || r.refused == nil || r.refused.Error() != "json: not valid JSON" {
-		t.Errorf("%+v %v", r, err)
-	}
+	testkit.Want(t, err == nil && r.id == "7" && r.refused != nil && r.refused.Error() == "json: not valid JSON", "%+v %v", r, err)
 }
 
 func TestNoObject(t *testing.T) {
 	for _, message := range []string{"null", " null\n", "7", `"x"`, "[]", "", "{"} {
-		if r, err := parseJSON([]byte(message), noRest); err == nil {
-			t.Errorf("%q: %+v", message, r)
-		}
+		r, err := parseJSON([]byte(message), noRest)
+		testkit.Want(t, err != nil, "%q: %+v", message, r)
 	}
 }

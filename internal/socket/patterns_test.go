@@ -27,9 +27,7 @@ func TestPatternsAreBounded(t *testing.T) {
 			taken++
 		}
 	}
-	if taken != 2 {
-		t.Errorf("one socket has %d patterns that take long, want 2: half of %d", taken, mostWork)
-	}
+	testkit.Want(t, taken == 2, "one socket has %d patterns that take long, want 2: half of %d", taken, mostWork)
 	for n := range 100 {
 		good.send(patternFrame("1", "user:"+strconv.Itoa(n)+":*"), patternFrame("2", "*:typing:"+strconv.Itoa(n))).want("ack 1", "ack 2")
 	}

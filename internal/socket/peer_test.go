@@ -55,9 +55,7 @@ func (c *client) wantClosed(code int) (messages int) {
 	c.ws.SetReadDeadline(time.Now().Add(within))
 	for ; ; messages++ {
 		if _, _, err := c.ws.ReadMessage(); err != nil {
-			if !websocket.IsCloseError(err, code) {
-				c.t.Fatalf("it has ended by %v, want %d", err, code)
-			}
+			testkit.Need(c.t, websocket.IsCloseError(err, code), "it has ended by %v, want %d", err, code)
 			return messages
 		}
 	}
@@ -91,9 +89,8 @@ func (c *client) next() received {
 			Args    json.RawMessage `json:"args"`
 		} `json:"payload"`
 	}
-	if err := json.Unmarshal(content, &m); err != nil {
-		c.t.Fatalf("%s: %v", content, err)
-	}
+	err = json.Unmarshal(content, &m)
+	testkit.Need(c.t, err == nil, "%s: %v", content, err)
 	return received{kind: m.Meta.Type, id: m.Payload.For, args: string(m.Payload.Args), message: m.Payload.Message, code: m.Payload.Code}
 }
 
@@ -106,9 +103,7 @@ func (c *client) want(words ...string) {
 		if got.err != nil {
 			text = "end"
 		}
-		if text != word {
-			c.t.Fatalf("got %s (%+v), want %s", text, got, word)
-		}
+		testkit.Need(c.t, text == word, "got %s (%+v), want %s", text, got, word)
 	}
 }
 
@@ -238,9 +233,7 @@ func knock(t testing.TB, url string, header http.Header) (status int, body strin
 		t.Cleanup(func() { ws.Close() })
 		return response.StatusCode, ""
 	}
-	if response == nil {
-		t.Fatal(err)
-	}
+	testkit.Need(t, response != nil, "%v", err)
 	defer response.Body.Close()
 	text, _ := io.ReadAll(response.Body)
 	return response.StatusCode, string(text)

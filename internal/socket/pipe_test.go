@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/gorilla/websocket"
+
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // pipes is a listener in memory, for tests whose time is that of a bubble.
@@ -54,9 +56,8 @@ func servePipes(t testing.TB, options Options) (*Server, *websocket.Dialer) {
 	t.Cleanup(func() {
 		server.Close()
 		listener.Close()
-		if err := <-ended; !errors.Is(err, http.ErrServerClosed) {
-			t.Error(err)
-		}
+		err := <-ended
+		testkit.Want(t, errors.Is(err, http.ErrServerClosed), "%v", err)
 	})
 	return server, &websocket.Dialer{Subprotocols: []string{Protocol}, NetDial: p.dial}
 }

@@ -58,9 +58,8 @@ func (s *shared) Unsubscribe(_ broker.Topic, done func(error)) { done(nil) } // 
 
 func mustCommand(t *testing.T, s *Server, c Command) {
 	t.Helper()
-	if _, err := s.Command(t.Context(), c); err != nil {
-		t.Fatal(err)
-	}
+	_, err := s.Command(t.Context(), c)
+	testkit.Must(t, err)
 }
 
 // What everyone hears does not come to a socket that has to show its token first.
@@ -78,9 +77,7 @@ func TestEveryoneHasShownATokenFirst(t *testing.T) {
 		t.Errorf("got %s before the token was shown", got)
 	}
 	mustCommand(t, first, Command{Action: Broadcast, Everyone: true, Channel: "staff", Args: json.RawMessage(`2`)})
-	if got := stranger.next(); !strings.Contains(got, `"args":2`) {
-		t.Errorf("got %s", got)
-	}
+	testkit.Says(t, stranger.next(), `"args":2`)
 }
 
 // Commands come to all sockets of a user, on all servers, and to no other.
@@ -98,9 +95,8 @@ func TestCommandsByUser(t *testing.T) {
 		}
 	}
 	mustCommand(t, first, Command{Action: Unsubscribe, User: "a", Channel: "news"})
-	if _, err := first.Publish(t.Context(), "news", json.RawMessage(`2`)); err != nil {
-		t.Fatal(err)
-	}
+	_, err := first.Publish(t.Context(), "news", json.RawMessage(`2`))
+	testkit.Must(t, err)
 	if got := other.next(); got.kind != Evnt || got.args != "2" {
 		t.Errorf("the other user got %+v", got)
 	}
@@ -139,14 +135,11 @@ func TestCommandsByConnection(t *testing.T) {
 	codes := map[int]bool{}
 	for _, c := range []*client{one, two} {
 		var closed *websocket.CloseError
-		if got := c.next(); !errors.As(got.err, &closed) {
-			t.Fatalf("got %+v", got)
-		}
+		got := c.next()
+		testkit.Need(t, errors.As(got.err, &closed), "got %+v", got)
 		codes[closed.Code] = true
 	}
-	if !codes[4000] || !codes[4001] {
-		t.Errorf("they ended with %v", codes)
-	}
+	testkit.Want(t, codes[4000] && codes[4001], "they ended with %v", codes)
 	testkit.Eventually(t, within, "the directory to be empty", func() bool {
 		first.directory.mu.Lock()
 		defer first.directory.mu.Unlock()
@@ -162,9 +155,8 @@ func TestCommandsOfADatabase(t *testing.T) {
 		c.send(subFrame("1", "news")).want("ack 1")
 		mustCommand(t, first, Command{Action: Broadcast, Everyone: true, Channel: "notice"})
 		mustCommand(t, first, Command{Action: Disconnect, User: "a"})
-		if _, err := first.Publish(t.Context(), "news", json.RawMessage("1")); err != nil {
-			t.Fatal(err)
-		}
+		_, err := first.Publish(t.Context(), "news", json.RawMessage("1"))
+		testkit.Must(t, err)
 		if got := c.next(); got.kind != Evnt || got.args != "1" {
 			t.Errorf("of %d at %d: %+v", databases[0], databases[1], got)
 		}
@@ -183,9 +175,7 @@ func TestOwnChannels(t *testing.T) {
 	for i, pattern := range []string{"*", "juggler*", "juggler.1:push", "[j]uggler.1:*"} {
 		c.send(frameText(Sub, fmt.Sprint(i+1), map[string]any{"channel": pattern, "pattern": true}))
 		got := c.next()
-		if got.kind != Ack && got.code != 403 {
-			t.Errorf("%s: %+v", pattern, got)
-		}
+		testkit.Want(t, got.kind == Ack || got.code == 403, "%s: %+v", pattern, got)
 	}
 	c.send(subFrame("8", reservedPrefix+pushChannel))
 	if got := c.next(); got.kind != Nack {
@@ -196,9 +186,8 @@ func TestOwnChannels(t *testing.T) {
 	if got := c.next(); got.kind != Nack {
 		t.Errorf("published: %+v", got)
 	}
-	if _, err := first.Publish(t.Context(), reservedPrefix+pushChannel, orders); !errors.Is(err, ErrOwnChannel) {
-		t.Errorf("published by push: %v", err)
-	}
+	_, err := first.Publish(t.Context(), reservedPrefix+pushChannel, orders)
+	testkit.Want(t, errors.Is(err, ErrOwnChannel), "published by push: %v", err)
 	mustCommand(t, first, Command{Action: Unsubscribe, User: "b", Channel: "x"})
 	mustCommand(t, first, Command{Action: Disconnect, User: "a"})
 	if got := c.next(); !websocket.IsCloseError(got.err, closePush) {

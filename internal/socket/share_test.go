@@ -33,9 +33,7 @@ func TestPlainRequestsAreNoHandshakes(t *testing.T) {
 		response, err := http.Get("http" + strings.TrimPrefix(url, "ws"))
 		testkit.Must(t, err)
 		response.Body.Close()
-		if response.StatusCode != http.StatusBadRequest {
-			t.Fatalf("a plain request: %d", response.StatusCode)
-		}
+		testkit.Need(t, response.StatusCode == http.StatusBadRequest, "a plain request: %d", response.StatusCode)
 	}
 	dial(t, url)
 }
@@ -48,9 +46,7 @@ func TestSocketsOfOneSource(t *testing.T) {
 	for all.admits(one, open+1, 80) {
 		open++
 	}
-	if open != 70 {
-		t.Errorf("one source has %d of 80", open)
-	}
+	testkit.Want(t, open == 70, "one source has %d of 80", open)
 	for range 5 {
 		if open++; !all.admits(other, open, 80) {
 			t.Fatalf("the other one is refused at %d", open)

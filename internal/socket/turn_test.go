@@ -5,6 +5,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // Sockets that have cost much work one at a time where there is one permit, light ones beside
@@ -24,13 +26,11 @@ func TestHeavySocketsTakeTurns(t *testing.T) {
 			done = make(chan struct{})
 			go func() {
 				defer close(done)
-				if _, err := r.Read(make([]byte, 1)); err != nil {
-					t.Error(err)
-				}
+				_, err := r.Read(make([]byte, 1))
+				testkit.Want(t, err == nil, "%v", err)
 			}()
-			if _, err := peer.Write([]byte{1}); err != nil {
-				t.Error(err)
-			}
+			_, err := peer.Write([]byte{1})
+			testkit.Want(t, err == nil, "%v", err)
 			synctest.Wait()
 			return done
 		}
@@ -48,15 +48,11 @@ func TestHeavySocketsTakeTurns(t *testing.T) {
 		first.leave()
 		<-waits
 		second.rest()
-		if len(server.workPermits) != 1 || light.permit != nil {
-			t.Error("a lane is not given back, or a light socket has one")
-		}
+		testkit.Want(t, len(server.workPermits) == 1 && light.permit == nil, "a lane is not given back, or a light socket has one")
 		light.began = time.Now().Add(-2 * lightBurst)
 		light.stop()
 		<-read(light, peer3)
-		if light.permit == nil {
-			t.Error("a socket that has cost much counts as light")
-		}
+		testkit.Want(t, light.permit != nil, "a socket that has cost much counts as light")
 		light.leave()
 		time.Sleep(time.Second) //nolint:forbidigo // in a bubble
 		<-read(light, peer3)
@@ -110,9 +106,7 @@ func TestHeavySocketsTakeTurnsAfterAWait(t *testing.T) {
 						}
 					}
 				})
-				if err := s.awaitRoom(); err != nil {
-					t.Error(err)
-				}
+				testkit.Must(t, s.awaitRoom())
 			},
 		}
 		for what, wait := range waits {
