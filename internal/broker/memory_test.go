@@ -48,9 +48,8 @@ func TestMemoryIsBounded(t *testing.T) {
 		if calls, bytes := m.Waiting(); calls != 0 || bytes != 0 || taken.Load() != 0 {
 			t.Errorf("their caller has left: %d wait with %d bytes, %d were not told", calls, bytes, taken.Load())
 		}
-		if err := place(t.Context(), "b"); err != nil {
-			t.Errorf("no room after that: %v", err)
-		}
+		err := place(t.Context(), "b")
+		testkit.Want(t, err == nil, "no room after that: %v", err)
 		taken.Add(1)
 		time.Sleep(time.Minute) //nolint:forbidigo // in a bubble
 		synctest.Wait()
@@ -78,9 +77,8 @@ func TestWaitingCallsOfOneSource(t *testing.T) {
 		t.Errorf("one source has %d of 100,000 bytes", bytes)
 	}
 	for range 5 {
-		if err := place("modest"); err != nil {
-			t.Errorf("the other one: %v", err)
-		}
+		err := place("modest")
+		testkit.Want(t, err == nil, "the other one: %v", err)
 	}
 	leave()
 	testkit.Eventually(t, time.Minute, "the calls to end", func() bool { _, bytes := m.Waiting(); return bytes == 0 })
@@ -102,9 +100,7 @@ func TestPanicIsAResult(t *testing.T) {
 			URI: uri, Timeout: time.Minute, Accepted: func(error) {},
 			Answered: func(result json.RawMessage, _ error) { answered <- string(result) },
 		})
-		if got := <-answered; got != want {
-			t.Errorf("%s: %s", uri, got)
-		}
+		testkit.Equal(t, <-answered, want, "%s", uri)
 	}
 }
 
@@ -114,9 +110,7 @@ func (ownError) Error() string                  { return "own" }
 func (o ownError) MarshalJSON() ([]byte, error) { return json.Marshal(map[string]int{"code": o.code}) }
 
 func TestErrorResult(t *testing.T) {
-	if got := string(broker.ErrorResult(ownError{7})); got != `{"code":7}` {
-		t.Error(got)
-	}
+	testkit.Equal(t, string(broker.ErrorResult(ownError{7})), `{"code":7}`, "the result")
 }
 
 func TestMatches(t *testing.T) {
@@ -154,9 +148,7 @@ func TestMatches(t *testing.T) {
 		{"a*b*c", "axxbyyc", true},
 		{"a*b*c", "axxbyy", false},
 	} {
-		if got := broker.Matches(tc.pattern, tc.channel); got != tc.want {
-			t.Errorf("%q and %q: %t", tc.pattern, tc.channel, got)
-		}
+		testkit.Equal(t, broker.Matches(tc.pattern, tc.channel), tc.want, "%q and %q", tc.pattern, tc.channel)
 	}
 }
 
@@ -169,9 +161,8 @@ func TestMatchesIsQuick(t *testing.T) {
 	}
 	began := time.Now()
 	broker.Matches(pattern+"b", channel)
-	if took := time.Since(began); took > 5*time.Second {
-		t.Errorf("it took %v", took)
-	}
+	took := time.Since(began)
+	testkit.Want(t, took <= 5*time.Second, "it took %v", took)
 }
 
 // While an event is compared with patterns that take long, others go their way.
@@ -180,9 +171,7 @@ func TestMatchingHoldsUpNobody(t *testing.T) {
 	m.Listen(func(broker.Topic, broker.Event) {})
 	subscribe := func(glob string) {
 		m.Subscribe(broker.Topic{Name: glob, Pattern: true}, func(err error) {
-			if err != nil {
-				t.Error(err)
-			}
+			testkit.Want(t, err == nil, "%v", err)
 		})
 	}
 	for i := range 300 {
@@ -198,9 +187,7 @@ func TestMatchingHoldsUpNobody(t *testing.T) {
 	for others := 0; ; others++ {
 		select {
 		case <-ended:
-			if others < 100 {
-				t.Errorf("%d others have published meanwhile", others)
-			}
+			testkit.Want(t, others >= 100, "%d others have published meanwhile", others)
 			return
 		default:
 			m.Publish(broker.Event{Channel: "b"}, func(error) {})
@@ -216,9 +203,7 @@ func TestWork(t *testing.T) {
 		"*:user12": 1, "*.a.*": 2, "a*b*c": 2, "*abab": 2, "*aaaa*": 4, "*aaab": 3, `*\*\*\*`: 3, "*room:room:": 2,
 		"*???": 3, "*[a-z][a-z]": 2, "*[": 1, `*a\`: 1, "*" + strings.Repeat("a", 511) + "001*": 511,
 	} {
-		if got := broker.Work(pattern); got != want {
-			t.Errorf("%q: %d, want %d", pattern, got, want)
-		}
+		testkit.Equal(t, broker.Work(pattern), want, "%q", pattern)
 	}
 }
 
@@ -229,11 +214,8 @@ func FuzzMatches(f *testing.F) {
 			return
 		}
 		broker.Matches(pattern, channel)
-		if work := broker.Work(pattern); work < 0 || work > len(pattern) {
-			t.Errorf("%q: %d", pattern, work)
-		}
-		if channel != "" && !broker.Matches("*", channel) {
-			t.Errorf("%q does not match *", channel)
-		}
+		work := broker.Work(pattern)
+		testkit.Want(t, work >= 0 && work <= len(pattern), "%q: %d", pattern, work)
+		testkit.Want(t, channel == "" || broker.Matches("*", channel), "%q does not match *", channel)
 	})
 }

@@ -54,19 +54,12 @@ func TestNothingIsPublishedInAGap(t *testing.T) {
 		"publish":   publish,
 		"subscribe": func() error { return ask(func(done func(error)) { b.Subscribe(broker.Topic{Name: "more"}, done) }) },
 	} {
-		if err := do(); err == nil || !strings.Contains(err.Error(), "no connection") {
-			t.Errorf("%s: %v", what, err)
-		}
+		err := do()
+		testkit.Want(t, err != nil && strings.Contains(err.Error(), "no connection"), "%s: %v", what, err)
 	}
 	shut.Store(false)
-	select {
-	case <-ended:
-	case <-time.After(time.Minute):
-		t.Fatal("the gap has no end")
-	}
-	if err := publish(); err != nil {
-		t.Error(err)
-	}
+	testkit.Take(t, ended, time.Minute, "the gap has no end")
+	testkit.Must(t, publish())
 }
 
 // A Redis that cannot be reached is told as such, with what it was not asked for, until it
@@ -81,9 +74,7 @@ func TestStatsOfALostRedis(t *testing.T) {
 		return fakeredis.Default(args)
 	})
 	b := open(t, server)
-	if s := b.Stats(); s != (redis.Stats{}) {
-		t.Errorf("at first: %+v", s)
-	}
+	testkit.Equal(t, b.Stats(), (redis.Stats{}), "at first")
 	shut.Store(true)
 	server.Cut()
 	testkit.Eventually(t, time.Minute, "the loss to be noticed", func() bool { return !b.Stats().Away.IsZero() })
@@ -96,7 +87,5 @@ func TestStatsOfALostRedis(t *testing.T) {
 	if s := b.Stats(); s.Ended < 3 {
 		t.Errorf("at last: %+v", s)
 	}
-	if err := <-begin(b, time.Minute); err != nil {
-		t.Error(err)
-	}
+	testkit.Must(t, <-begin(b, time.Minute))
 }

@@ -44,9 +44,8 @@ func TestCallWithoutAnswerIsUnknown(t *testing.T) {
 		}
 		return fakeredis.Default(args)
 	})
-	if err := <-begin(open(t, server), time.Minute); !errors.Is(err, broker.ErrUnknown) {
-		t.Errorf("got %v", err)
-	}
+	err := <-begin(open(t, server), time.Minute)
+	testkit.Want(t, errors.Is(err, broker.ErrUnknown), "got %v", err)
 }
 
 // A connection that had ended before is no reason to refuse a call.
@@ -75,16 +74,12 @@ func TestSilentRedisGetsNoCallThatIsOver(t *testing.T) {
 	first := begin(b, 200*time.Millisecond)
 	testkit.Eventually(t, 10*time.Second, "the first one to be sent", func() bool { return pushed.Load() == 1 })
 	second := begin(b, 100*time.Millisecond)
-	if err := <-second; err == nil || errors.Is(err, broker.ErrUnknown) {
-		t.Errorf("what was not sent: %v", err)
-	}
-	if err := <-first; !errors.Is(err, broker.ErrUnknown) {
-		t.Errorf("what was sent: %v", err)
-	}
+	err := <-second
+	testkit.Want(t, err != nil && !errors.Is(err, broker.ErrUnknown), "what was not sent: %v", err)
+	testkit.Is(t, <-first, broker.ErrUnknown, "what was sent")
 	close(silent)
-	if err := <-begin(b, time.Minute); err != nil || pushed.Load() != 2 {
-		t.Errorf("%v, %d calls came", err, pushed.Load())
-	}
+	err = <-begin(b, time.Minute)
+	testkit.Want(t, err == nil && pushed.Load() == 2, "%v, %d calls came", err, pushed.Load())
 }
 
 // What is tried again is what was asked for: events that a replica has refused reach the
@@ -132,14 +127,10 @@ func TestRefusedEventsAreSentAsTheyWere(t *testing.T) {
 	got := map[string]bool{}
 	for len(heard) > 0 {
 		channel := <-heard
-		if !strings.HasPrefix(channel, "news ") || got[channel] {
-			t.Errorf("heard %q", channel)
-		}
+		testkit.Want(t, strings.HasPrefix(channel, "news ") && !got[channel], "heard %q", channel)
 		got[channel] = true
 	}
-	if len(got) != went {
-		t.Errorf("%d of %d that went were heard", len(got), went)
-	}
+	testkit.Want(t, len(got) == went, "%d of %d that went were heard", len(got), went)
 }
 
 // An event that is refused where later ones have gone is not sent behind them.
@@ -185,7 +176,5 @@ func TestRefusedEventIsNotSentLate(t *testing.T) {
 			last = event
 		}
 	}
-	if refused != 1 {
-		t.Errorf("%d events were refused", refused)
-	}
+	testkit.Want(t, refused == 1, "%d events were refused", refused)
 }
