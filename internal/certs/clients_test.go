@@ -6,7 +6,6 @@ import (
 	"errors"
 	"io"
 	"log/slog"
-	"net"
 	"net/url"
 	"path/filepath"
 	"strings"
@@ -28,11 +27,9 @@ func open(t *testing.T, port certs.Port) *certs.Files {
 // meet has a caller and a port shake hands, and returns who the port takes it for.
 func meet(t *testing.T, files *certs.Files, caller *tls.Config) (identity string, resumed bool, err error) {
 	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	testkit.Must(t, err)
+	ln := testkit.Listen(t)
 	defer ln.Close()
-	here, err := net.Dial("tcp", ln.Addr().String())
-	testkit.Must(t, err)
+	here := testkit.Dial(t, ln.Addr().String())
 	defer here.Close()
 	there, err := ln.Accept()
 	testkit.Must(t, err)
@@ -91,9 +88,7 @@ func TestClients(t *testing.T) {
 		if got == "" && err == nil {
 			got = "nobody"
 		}
-		if got != tc.want {
-			t.Errorf("%s: %q, %v, want %q", what, got, err, tc.want)
-		}
+		testkit.Want(t, got == tc.want, "%s: %q, %v, want %q", what, got, err, tc.want)
 	}
 }
 
@@ -166,8 +161,7 @@ func TestIdentity(t *testing.T) {
 			file = filepath.Join(folder, file)
 		}
 		err := certs.Check(certs.Port{Pairs: []certs.Pair{pair}, Clients: certs.Clients{CA: file}})
-		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
-			t.Errorf("%s: %v, want %q", file, err, want)
-		}
+		testkit.Want(t, err != nil && strings.Contains(err.Error(), want) && !strings.Contains(err.Error(), "\n"),
+			"%s: %v, want %q", file, err, want)
 	}
 }

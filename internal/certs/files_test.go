@@ -39,9 +39,7 @@ func served(t *testing.T, files *certs.Files, name string) *x509.Certificate {
 	go func() { _ = tls.Server(there, files.Config()).Handshake() }() // ends with the pipe
 	caller := tls.Client(here, &tls.Config{ServerName: name, InsecureSkipVerify: true, NextProtos: []string{"h2"}})
 	testkit.Must(t, caller.Handshake())
-	if got := caller.ConnectionState().NegotiatedProtocol; got != "h2" {
-		t.Errorf("%q is agreed on", got)
-	}
+	testkit.Equal(t, caller.ConnectionState().NegotiatedProtocol, "h2", "is agreed on")
 	return caller.ConnectionState().PeerCertificates[0]
 }
 
@@ -55,30 +53,22 @@ func TestFiles(t *testing.T) {
 	files, err := certs.Open(certs.Port{Pairs: pairs}, slog.New(slog.NewTextHandler(&log, nil)))
 	testkit.Must(t, err)
 	for asked, want := range map[string]string{"a.test": "a.test", "b.test": "b.test", "c.test": "a.test", "": "a.test"} {
-		if got := served(t, files, asked).DNSNames[0]; got != want {
-			t.Errorf("%q gets %s, want %s", asked, got, want)
-		}
+		testkit.Equal(t, served(t, files, asked).DNSNames[0], want, "%q gets", asked)
 	}
 	before := served(t, files, "b.test")
 	write(t, folder, "b.test", until.Add(time.Hour))
 	testkit.Eventually(t, time.Minute, "the new one", func() bool { return !served(t, files, "b.test").Equal(before) })
-	if left := files.Expires()[pairs[1].Cert]; left < 90*time.Minute {
-		t.Errorf("it expires in %v", left)
-	}
+	left := files.Expires()[pairs[1].Cert]
+	testkit.Want(t, left >= 90*time.Minute, "it expires in %v", left)
 	before = served(t, files, "b.test")
 	put(t, pairs[1].Key, []byte("half"))
 	testkit.Eventually(t, time.Minute, "the line", func() bool {
-		if !served(t, files, "b.test").Equal(before) {
-			t.Error("the one of before is gone")
-		}
+		testkit.Want(t, served(t, files, "b.test").Equal(before), "the one of before is gone")
 		return strings.Contains(log.text(), "those of before stay")
 	})
-	if err := files.Replace(certs.Port{Pairs: pairs[1:]}); err == nil {
-		t.Error("a key that is none is taken")
-	}
-	if err := files.Replace(certs.Port{Pairs: pairs[:1]}); err != nil || served(t, files, "b.test").DNSNames[0] != "a.test" {
-		t.Errorf("others: %v", err)
-	}
+	testkit.Want(t, files.Replace(certs.Port{Pairs: pairs[1:]}) != nil, "a key that is none is taken")
+	err = files.Replace(certs.Port{Pairs: pairs[:1]})
+	testkit.Want(t, err == nil && served(t, files, "b.test").DNSNames[0] == "a.test", "others: %v", err)
 }
 
 // lines is a log.
@@ -123,8 +113,7 @@ func TestFaults(t *testing.T) {
 		"locked":    {certs.Pair{Cert: locked, Key: a.Key}, "locked"}, // root may read it, and finds nothing
 	} {
 		err := certs.Check(certs.Port{Pairs: []certs.Pair{a, tc.pair}})
-		if err == nil || !strings.Contains(err.Error(), tc.want) || strings.Contains(err.Error(), "\n") {
-			t.Errorf("%s: %v, want %q", what, err, tc.want)
-		}
+		testkit.Want(t, err != nil && strings.Contains(err.Error(), tc.want) && !strings.Contains(err.Error(), "\n"),
+			"%s: %v, want %q", what, err, tc.want)
 	}
 }

@@ -26,24 +26,17 @@ func TestPeers(t *testing.T) {
 	write(t, folder, "ca.test", until)
 	write(t, folder, "own.test", until.Add(time.Hour))
 	after := peers.Config("a.test")
-	if after.RootCAs.Equal(before.RootCAs) || after.Certificates[0].Leaf.Equal(before.Certificates[0].Leaf) {
-		t.Error("files have changed, and nothing else")
-	}
-	if left := peers.Expires()[own.Cert]; left < 90*time.Minute {
-		t.Errorf("it expires in %v", left)
-	}
+	testkit.Want(t, !after.RootCAs.Equal(before.RootCAs) && !after.Certificates[0].Leaf.Equal(before.Certificates[0].Leaf),
+		"files have changed, and nothing else")
+	left := peers.Expires()[own.Cert]
+	testkit.Want(t, left >= 90*time.Minute, "it expires in %v", left)
 	put(t, own.Key, []byte("half"))
 	for range 3 {
-		if !peers.Config("a.test").RootCAs.Equal(after.RootCAs) {
-			t.Error("what was there before is gone")
-		}
+		testkit.Want(t, peers.Config("a.test").RootCAs.Equal(after.RootCAs), "what was there before is gone")
 	}
-	if n := strings.Count(log.text(), "those of before stay"); n != 1 {
-		t.Errorf("it is said %d times: %s", n, log.text())
-	}
-	if err := peers.Replace(certs.Peer{Name: "b.test"}); err != nil || peers.Config("a.test").ServerName != "b.test" || len(peers.Expires()) != 0 {
-		t.Errorf("another: %v", err)
-	}
+	testkit.Equal(t, strings.Count(log.text(), "those of before stay"), 1, "times said, in\n%s", log.text())
+	err = peers.Replace(certs.Peer{Name: "b.test"})
+	testkit.Want(t, err == nil && peers.Config("a.test").ServerName == "b.test" && len(peers.Expires()) == 0, "another: %v", err)
 	empty := folder + "/empty"
 	testkit.Must(t, os.WriteFile(empty, nil, 0o600))
 	for want, p := range map[string]certs.Peer{
@@ -51,8 +44,7 @@ func TestPeers(t *testing.T) {
 		"has no certificate in PEM":          {CA: empty},
 		"own.test.key":                       {Cert: own.Cert, Key: own.Key},
 	} {
-		if err := p.Check(); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
-			t.Errorf("%v, want %q", err, want)
-		}
+		err = p.Check()
+		testkit.Want(t, err != nil && strings.Contains(err.Error(), want) && !strings.Contains(err.Error(), "\n"), "%v, want %q", err, want)
 	}
 }
