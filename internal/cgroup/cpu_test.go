@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
+
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // tree makes a file system out of names and contents.
@@ -54,17 +56,13 @@ func TestUsableCPUs(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			if got := UsableCPUs(test.root, 8); got != test.want {
-				t.Errorf("got %d CPUs, want %d", got, test.want)
-			}
+			testkit.Equal(t, UsableCPUs(test.root, 8), test.want, "CPUs")
 		})
 	}
 }
 
 func TestUsableCPUsIsAtLeastOne(t *testing.T) {
-	if got := UsableCPUs(tree(), 0); got != 1 {
-		t.Errorf("got %d", got)
-	}
+	testkit.Equal(t, UsableCPUs(tree(), 0), 1, "CPUs")
 }
 
 // The file systems of /proc and /sys are not ours: nothing in them may make
@@ -74,8 +72,7 @@ func FuzzUsableCPUs(f *testing.F) {
 	f.Add("2:cpu:/../x\n", mountV1+strings.Repeat("/", 100), "max")
 	f.Fuzz(func(t *testing.T, groups, mounts, quota string) {
 		root := tree(selfFile, groups, mountsFile, mounts, "sys/fs/cgroup/cpu.max", quota)
-		if got := UsableCPUs(root, 4); got < 1 || got > 4 {
-			t.Errorf("got %d CPUs of 4", got)
-		}
+		got := UsableCPUs(root, 4)
+		testkit.Want(t, got >= 1 && got <= 4, "got %d CPUs of 4", got)
 	})
 }

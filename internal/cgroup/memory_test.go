@@ -50,9 +50,7 @@ func TestMemory(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			got, found := Find(tree(test.files...)).Memory()
-			if got != test.want || found != test.found {
-				t.Errorf("got %v, %t, want %v, %t", got, found, test.want, test.found)
-			}
+			testkit.Want(t, got == test.want && found == test.found, "got %v, %t, want %v, %t", got, found, test.want, test.found)
 		})
 	}
 }
@@ -76,9 +74,8 @@ func TestLooksAtMemoryAreCheap(t *testing.T) {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	for range looks {
-		if m, _ := groups.Memory(); m.Used != 500 {
-			t.Fatalf("%d bytes are used, want 500", m.Used)
-		}
+		m, _ := groups.Memory()
+		testkit.Need(t, m.Used == 500, "%d bytes are used, want 500", m.Used)
 	}
 	runtime.ReadMemStats(&after)
 	if each := (after.TotalAlloc - before.TotalAlloc) / looks; each > most {
@@ -89,12 +86,8 @@ func TestLooksAtMemoryAreCheap(t *testing.T) {
 }
 
 func TestMemoryFree(t *testing.T) {
-	if got := (Memory{Limit: 10, Used: 4}).Free(); got != 6 {
-		t.Errorf("got %d", got)
-	}
-	if got := (Memory{Limit: 10, Used: 14}).Free(); got != 0 {
-		t.Errorf("got %d", got)
-	}
+	testkit.Equal(t, (Memory{Limit: 10, Used: 4}).Free(), 6, "free")
+	testkit.Equal(t, (Memory{Limit: 10, Used: 14}).Free(), 0, "free")
 }
 
 func TestOwnMemory(t *testing.T) {
@@ -108,9 +101,8 @@ func TestOwnMemory(t *testing.T) {
 
 func TestMachine(t *testing.T) {
 	got, known := Machine(tree("proc/meminfo", "MemTotal:       1000 kB\nMemFree: 1 kB\nMemAvailable:    400 kB\n"))
-	if want := (Memory{1000 << 10, 600 << 10}); got != want || !known {
-		t.Errorf("got %v, %t, want %v", got, known, want)
-	}
+	want := (Memory{1000 << 10, 600 << 10})
+	testkit.Want(t, got == want && known, "got %v, %t, want %v", got, known, want)
 	for _, text := range []string{"", "MemTotal: 10 kB\n", "MemTotal: 10\nMemAvailable: 1 kB\n"} {
 		if _, known := Machine(tree("proc/meminfo", text)); known {
 			t.Errorf("%q was enough", text)
@@ -132,9 +124,8 @@ func TestReadProcesses(t *testing.T) {
 		"proc/self/stat", stat("self", "S", "10", "9 9 9 9"),
 	)
 	got := ReadProcesses(root, []int{10, 30})
-	if len(got) != 1 || len(got[10].PIDs) != 2 || got[10].CPU != 180*tick {
-		t.Errorf("got %v, want two processes of group 10 with 1.8 s", got)
-	}
+	testkit.Want(t, len(got) == 1 && len(got[10].PIDs) == 2 && got[10].CPU == 180*tick,
+		"got %v, want two processes of group 10 with 1.8 s", got)
 	if got, known := ReadStat(root, 10); got != (Stat{'S', 10, 120 * tick, 10 * tick}) || !known {
 		t.Errorf("got %+v, %v of the first", got, known)
 	}
@@ -143,9 +134,8 @@ func TestReadProcesses(t *testing.T) {
 			t.Errorf("%q: got %+v", bad, got)
 		}
 	}
-	if none := ReadProcesses(tree(), []int{10}); len(none) != 0 {
-		t.Errorf("without /proc got %v", none)
-	}
+	none := ReadProcesses(tree(), []int{10})
+	testkit.Want(t, len(none) == 0, "without /proc got %v", none)
 }
 
 func TestMemoryOfProcesses(t *testing.T) {
@@ -167,9 +157,8 @@ func TestMemoryOfProcesses(t *testing.T) {
 		{"none", nil, 0, false},
 	} {
 		got, known := Processes{PIDs: test.pids}.Memory(root)
-		if got != test.want || known != test.known {
-			t.Errorf("%s: got %d, %t, want %d, %t", test.name, got, known, test.want, test.known)
-		}
+		testkit.Want(t, got == test.want && known == test.known,
+			"%s: got %d, %t, want %d, %t", test.name, got, known, test.want, test.known)
 	}
 }
 
@@ -186,12 +175,10 @@ func FuzzMemory(f *testing.F) {
 		if m, known := Machine(root); known && (m.Limit <= 0 || m.Used < 0) {
 			t.Errorf("got %v of the machine", m)
 		}
-		if bytes, _ := (Processes{PIDs: []int{1}}).Memory(root); bytes < 0 {
-			t.Errorf("got %d bytes", bytes)
-		}
-		if got := ReadProcesses(root, []int{1})[1]; got.CPU < 0 {
-			t.Errorf("got %v of CPU", got.CPU)
-		}
+		bytes, _ := (Processes{PIDs: []int{1}}).Memory(root)
+		testkit.Want(t, bytes >= 0, "got %d bytes", bytes)
+		got := ReadProcesses(root, []int{1})[1]
+		testkit.Want(t, got.CPU >= 0, "got %v of CPU", got.CPU)
 	})
 }
 
