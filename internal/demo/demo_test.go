@@ -37,9 +37,8 @@ func startWorker(t *testing.T, opts demo.WorkerOptions) (conn *grpc.ClientConn, 
 		return err
 	}
 	t.Cleanup(func() {
-		if err := stop(); err != nil {
-			t.Errorf("Serve: %v", err)
-		}
+		err := stop()
+		testkit.Want(t, err == nil, "Serve: %v", err)
 	})
 	conn, err := grpc.NewClient(opts.Addr, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	testkit.Must(t, err)
@@ -52,16 +51,14 @@ func startWorker(t *testing.T, opts demo.WorkerOptions) (conn *grpc.ClientConn, 
 func check(t *testing.T, conn *grpc.ClientConn) {
 	t.Helper()
 	reply, err := healthpb.NewHealthClient(conn).Check(t.Context(), &healthpb.HealthCheckRequest{}, grpc.WaitForReady(true))
-	if err != nil || reply.GetStatus() != healthpb.HealthCheckResponse_SERVING {
-		t.Fatalf("Check: %v, %v; want SERVING", reply.GetStatus(), err)
-	}
+	testkit.Need(t, err == nil && reply.GetStatus() == healthpb.HealthCheckResponse_SERVING,
+		"Check: %v, %v; want SERVING", reply.GetStatus(), err)
 }
 
 func want(t *testing.T, reply *demopb.HelloReply, message string) {
 	t.Helper()
-	if reply.GetMessage() != message || reply.GetWorker() != "worker-1" {
-		t.Errorf("got %q of %q, want %q of worker-1", reply.GetMessage(), reply.GetWorker(), message)
-	}
+	testkit.Want(t, reply.GetMessage() == message && reply.GetWorker() == "worker-1",
+		"got %q of %q, want %q of worker-1", reply.GetMessage(), reply.GetWorker(), message)
 }
 
 func TestEveryReplyNamesItsWorker(t *testing.T) {
@@ -79,9 +76,7 @@ func TestEveryReplyNamesItsWorker(t *testing.T) {
 		for count, messages := range map[uint32]int{0: 3, 5: 5, 2000: 1000} {
 			stream, err := client.ListHellos(t.Context(), &demopb.ListHellosRequest{Name: "Ann", Count: count})
 			testkit.Must(t, err)
-			if got := drain(t, stream); got != messages {
-				t.Errorf("count %d: %d replies, want %d", count, got, messages)
-			}
+			testkit.Equal(t, drain(t, stream), messages, "count %d: replies", count)
 		}
 	})
 	t.Run("client stream", func(t *testing.T) {
@@ -110,9 +105,7 @@ func TestEveryReplyNamesItsWorker(t *testing.T) {
 			want(t, reply, "Hello, "+name+"!")
 		}
 		testkit.Must(t, stream.CloseSend())
-		if got := drain(t, stream); got != 0 {
-			t.Errorf("%d replies after the last name, want none", got)
-		}
+		testkit.Equal(t, drain(t, stream), 0, "replies after the last name")
 	})
 }
 
@@ -135,9 +128,7 @@ func TestACallerThatLeavesEndsTheWork(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()
 	_, err := demopb.NewGreeterClient(conn).SayHello(ctx, &demopb.HelloRequest{})
-	if status.Code(err) != codes.DeadlineExceeded {
-		t.Errorf("got %v, want DeadlineExceeded", err)
-	}
+	testkit.Want(t, status.Code(err) == codes.DeadlineExceeded, "got %v, want DeadlineExceeded", err)
 	if err := stop(); err != nil { // would wait for an hour otherwise
 		t.Error(err)
 	}
@@ -159,9 +150,7 @@ func TestServeFinishesCallsAtItsEnd(t *testing.T) {
 	watch := watchHealth(t, conn)
 	stopped := make(chan error, 1)
 	go func() { stopped <- stop() }()
-	if got := <-watch; got != healthpb.HealthCheckResponse_NOT_SERVING {
-		t.Errorf("health at the end: %v, want NOT_SERVING", got)
-	}
+	testkit.Equal(t, <-watch, healthpb.HealthCheckResponse_NOT_SERVING, "health at the end")
 	greet("Ben")
 	select {
 	case err := <-stopped:
@@ -169,9 +158,7 @@ func TestServeFinishesCallsAtItsEnd(t *testing.T) {
 	default:
 	}
 	testkit.Must(t, stream.CloseSend())
-	if err := <-stopped; err != nil {
-		t.Error(err)
-	}
+	testkit.Must(t, <-stopped)
 }
 
 // watchHealth sends the first status after SERVING and hangs up.
@@ -180,9 +167,8 @@ func watchHealth(t *testing.T, conn *grpc.ClientConn) <-chan healthpb.HealthChec
 	ctx, cancel := context.WithCancel(t.Context())
 	watch, err := healthpb.NewHealthClient(conn).Watch(ctx, &healthpb.HealthCheckRequest{})
 	testkit.Must(t, err)
-	if _, err := watch.Recv(); err != nil {
-		t.Fatal(err)
-	}
+	_, err = watch.Recv()
+	testkit.Must(t, err)
 	changed := make(chan healthpb.HealthCheckResponse_ServingStatus, 1)
 	go func() {
 		defer cancel()
@@ -194,23 +180,18 @@ func watchHealth(t *testing.T, conn *grpc.ClientConn) <-chan healthpb.HealthChec
 
 func TestServeRefusesABadAddress(t *testing.T) {
 	err := demo.Serve(t.Context(), demo.WorkerOptions{Addr: "8080"})
-	if err == nil || !strings.Contains(err.Error(), `"8080": want HOST:PORT or unix:/PATH`) {
-		t.Errorf("got %v", err)
-	}
+	testkit.Want(t, err != nil && strings.Contains(err.Error(), `"8080": want HOST:PORT or unix:/PATH`), "got %v", err)
 }
 
 func TestServeListensOnTCP(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	testkit.Must(t, err)
 	defer taken.Close()
-	if err := demo.Serve(t.Context(), demo.WorkerOptions{Addr: taken.Addr().String()}); err == nil {
-		t.Error("no error for a port that is taken")
-	}
+	testkit.Want(t, demo.Serve(t.Context(), demo.WorkerOptions{Addr: taken.Addr().String()}) != nil, "no error for a port that is taken")
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := demo.Serve(ctx, demo.WorkerOptions{Addr: "127.0.0.1:0"}); err != nil {
-		t.Errorf("got %v although only the context has ended", err)
-	}
+	err = demo.Serve(ctx, demo.WorkerOptions{Addr: "127.0.0.1:0"})
+	testkit.Want(t, err == nil, "got %v although only the context has ended", err)
 }
 
 func TestCallShowsEveryAnswerOnce(t *testing.T) {
@@ -219,13 +200,9 @@ func TestCallShowsEveryAnswerOnce(t *testing.T) {
 		seen := map[int]bool{}
 		err := demo.Call(t.Context(), conn, 20, inFlight, func(a demo.Answer) {
 			seen[a.Number] = true
-			if a.Message != fmt.Sprintf("Hello, caller %d!", a.Number) || a.Worker != "worker-1" {
-				t.Errorf("got %+v", a)
-			}
+			testkit.Want(t, a.Message == fmt.Sprintf("Hello, caller %d!", a.Number) && a.Worker == "worker-1", "got %+v", a)
 		})
-		if err != nil || len(seen) != 20 || !seen[1] || !seen[20] {
-			t.Errorf("%d in flight: %d answers, %v", inFlight, len(seen), err)
-		}
+		testkit.Want(t, err == nil && len(seen) == 20 && seen[1] && seen[20], "%d in flight: %d answers, %v", inFlight, len(seen), err)
 	}
 }
 
@@ -233,9 +210,8 @@ func TestCallEndsAtTheFirstFailure(t *testing.T) {
 	conn, stop := startWorker(t, demo.WorkerOptions{Name: "worker-1"})
 	testkit.Must(t, stop())
 	err := demo.Call(t.Context(), conn, 1000, 2, func(a demo.Answer) { t.Errorf("an answer: %+v", a) })
-	if status.Code(err) != codes.Unavailable || !strings.HasPrefix(err.Error(), "call ") {
-		t.Errorf("got %v, want the number of a call and Unavailable", err)
-	}
+	testkit.Want(t, status.Code(err) == codes.Unavailable && strings.HasPrefix(err.Error(), "call "),
+		"got %v, want the number of a call and Unavailable", err)
 }
 
 func TestShareIsATable(t *testing.T) {
@@ -243,7 +219,5 @@ func TestShareIsATable(t *testing.T) {
 	demo.Share{"worker-2": 1, "worker-1": 3}.Print(&out, demo.StyleFor(&out))
 	want := "  worker-1      3   75 %  " + strings.Repeat("█", 22) + "\n" +
 		"  worker-2      1   25 %  " + strings.Repeat("█", 7) + "\n"
-	if out.String() != want {
-		t.Errorf("got\n%swant\n%s", out.String(), want)
-	}
+	testkit.Want(t, out.String() == want, "got\n%swant\n%s", out.String(), want)
 }

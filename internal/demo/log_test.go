@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 func TestReadLogFindsTheAddress(t *testing.T) {
@@ -19,9 +21,7 @@ func TestReadLogFindsTheAddress(t *testing.T) {
 		addr := make(chan string, 1)
 		readLog(strings.NewReader(test.log), addr)
 		close(addr)
-		if got := <-addr; got != test.addr {
-			t.Errorf("%s: got %q, want %q", name, got, test.addr)
-		}
+		testkit.Equal(t, <-addr, test.addr, "%s", name)
 	}
 }
 
@@ -35,7 +35,6 @@ func TestReadLogKeepsTheLastLines(t *testing.T) {
 			want = append(want, line)
 		}
 	}
-	if got := readLog(strings.NewReader(log.String()), nil); !slices.Equal(got, want) {
-		t.Errorf("got %q", got)
-	}
+	got := readLog(strings.NewReader(log.String()), nil)
+	testkit.Want(t, slices.Equal(got, want), "got %q", got)
 }

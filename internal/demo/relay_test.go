@@ -20,12 +20,9 @@ while :; do sleep 0.01; done`
 func TestStartRelayWaitsForTheAddress(t *testing.T) {
 	relay, err := demo.StartRelay(t.Context(), "sh", "-c", relayScript("exit 0"))
 	testkit.Must(t, err)
-	if relay.Addr != "127.0.0.1:1" {
-		t.Errorf("address %q", relay.Addr)
-	}
-	if err := relay.Stop(); err != nil {
-		t.Errorf("Stop: %v", err)
-	}
+	testkit.Want(t, relay.Addr == "127.0.0.1:1", "address %q", relay.Addr)
+	err = relay.Stop()
+	testkit.Want(t, err == nil, "Stop: %v", err)
 }
 
 func TestStartRelayShowsWhyItFailed(t *testing.T) {
@@ -34,19 +31,15 @@ func TestStartRelayShowsWhyItFailed(t *testing.T) {
 		"exit 0": "it ended at once",
 	} {
 		_, err := demo.StartRelay(t.Context(), "sh", "-c", script)
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: got %v, want %q", script, err, want)
-		}
+		testkit.Want(t, err != nil && strings.Contains(err.Error(), want), "%s: got %v, want %q", script, err, want)
 	}
-	if _, err := demo.StartRelay(t.Context(), "/does/not/exist"); err == nil {
-		t.Error("no error for a command that does not exist")
-	}
+	_, err := demo.StartRelay(t.Context(), "/does/not/exist")
+	testkit.Want(t, err != nil, "no error for a command that does not exist")
 }
 
 func TestStopTellsOfABadEnd(t *testing.T) {
 	relay, err := demo.StartRelay(t.Context(), "sh", "-c", relayScript("echo oops >&2; exit 1"))
 	testkit.Must(t, err)
-	if err := relay.Stop(); err == nil || !strings.Contains(err.Error(), "exit status 1") || !strings.Contains(err.Error(), "oops") {
-		t.Errorf("got %v", err)
-	}
+	err = relay.Stop()
+	testkit.Want(t, err != nil && strings.Contains(err.Error(), "exit status 1") && strings.Contains(err.Error(), "oops"), "got %v", err)
 }
