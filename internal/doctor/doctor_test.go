@@ -166,15 +166,12 @@ func TestLooksOfOneProcess(t *testing.T) {
 			l.Live.PID, l.Live.Accepted = 6, uint64(1000-25*i)
 		}
 	})
-	if found, err := Examine(looks); err != nil || len(found) > 0 {
-		t.Errorf("two looks at the new one: %v, %v", found, err)
-	}
-	if _, err := Examine(looks[:40]); err == nil {
-		t.Error("one look is enough")
-	}
-	if _, err := Examine(nil); err == nil {
-		t.Error("none is enough")
-	}
+	found, err := Examine(looks)
+	testkit.Want(t, err == nil && len(found) == 0, "two looks at the new one: %v, %v", found, err)
+	_, err = Examine(looks[:40])
+	testkit.Want(t, err != nil, "one look is enough")
+	_, err = Examine(nil)
+	testkit.Want(t, err != nil, "none is enough")
 }
 
 // What an older cabrank does not tell is not found, and breaks nothing.
@@ -182,9 +179,8 @@ func TestLooksOfAnOlderCabrank(t *testing.T) {
 	looks := seen(func(l *Look, _ int) {
 		*l = Look{Status: &admin.Status{PID: 7, State: "serving", Ready: 1}, Live: admin.Live{PID: 7, Time: l.Live.Time, Codes: l.Live.Codes}}
 	})
-	if found, err := Examine(looks); err != nil || len(found) > 0 {
-		t.Errorf("%v, %v", found, err)
-	}
+	found, err := Examine(looks)
+	testkit.Want(t, err == nil && len(found) == 0, "%v, %v", found, err)
 }
 
 // The simulation agrees with what is known of a queue: of M/D/1 at seven tenths one call in a
@@ -195,7 +191,6 @@ func TestSimulate(t *testing.T) {
 	}))
 	testkit.Must(t, err)
 	one, many := r.simulate(1), r.simulate(10)
-	if one < 120*time.Millisecond || one > 145*time.Millisecond || many < 24*time.Millisecond || many > 26*time.Millisecond {
-		t.Errorf("p99 %v with one slot, %v with ten", one, many)
-	}
+	testkit.Want(t, one >= 120*time.Millisecond && one <= 145*time.Millisecond && many >= 24*time.Millisecond && many <= 26*time.Millisecond,
+		"p99 %v with one slot, %v with ten", one, many)
 }
