@@ -47,9 +47,7 @@ func open(ln net.Listener) (d *Door, in *guests, served chan error) {
 
 func wantClosed(t *testing.T, served chan error) {
 	t.Helper()
-	if err := <-served; !errors.Is(err, ErrClosed) {
-		t.Errorf("Serve: %v", err)
-	}
+	testkit.Is(t, <-served, ErrClosed, "Serve")
 }
 
 func dial(t *testing.T, at net.Addr) {
@@ -79,9 +77,7 @@ func TestServeErrors(t *testing.T) {
 		began := time.Now()
 		full := &net.OpError{Op: "accept", Err: syscall.EMFILE}
 		_, _, served := open(&brokenListener{errs: []error{full, full, full, io.ErrUnexpectedEOF}})
-		if err := <-served; !errors.Is(err, io.ErrUnexpectedEOF) {
-			t.Errorf("Serve: %v", err)
-		}
+		testkit.Is(t, <-served, io.ErrUnexpectedEOF, "Serve")
 		if took := time.Since(began); took != 35*time.Millisecond { // 5, 10, 20
 			t.Errorf("it took %v", took)
 		}
@@ -101,8 +97,7 @@ func (l slowStart) Accept() (net.Conn, error) {
 
 // R17: a drain takes what the kernel has accepted already, and then nobody.
 func TestDrainTakesTheBacklog(t *testing.T) {
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	testkit.Must(t, err)
+	ln := testkit.Listen(t)
 	slow := slowStart{ln.(*net.TCPListener), make(chan struct{})}
 	d, in, served := open(slow)
 	const waiting = 20
@@ -117,9 +112,7 @@ func TestDrainTakesTheBacklog(t *testing.T) {
 	close(slow.start)
 	d.Drain()
 	wantClosed(t, served)
-	if n := in.count(); n != waiting {
-		t.Errorf("%d of %d were served", n, waiting)
-	}
+	testkit.Equal(t, in.count(), waiting, "served of %d", waiting)
 	if conn, err := net.Dial("tcp", ln.Addr().String()); err == nil {
 		conn.Close()
 		t.Error("somebody still listens")
@@ -142,8 +135,7 @@ func (l leaving) Leave() time.Duration {
 // R17: one that shares its port keeps new callers away first, and takes for as long
 // as it says those that were begun.
 func TestDrainLeavesASharedPort(t *testing.T) {
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	testkit.Must(t, err)
+	ln := testkit.Listen(t)
 	shared := leaving{ln.(*net.TCPListener), func() { dial(t, ln.Addr()) }}
 	d, in, served := open(shared)
 	dial(t, ln.Addr())
@@ -151,12 +143,9 @@ func TestDrainLeavesASharedPort(t *testing.T) {
 	began := time.Now()
 	d.Drain()
 	wantClosed(t, served)
-	if took := time.Since(began); took < 3*backlogTime {
-		t.Errorf("it was left after %v", took)
-	}
-	if n := in.count(); n != 2 {
-		t.Errorf("%d were served, want 2", n)
-	}
+	took := time.Since(began)
+	testkit.Want(t, took >= 3*backlogTime, "it was left after %v", took)
+	testkit.Equal(t, in.count(), 2, "served")
 }
 
 // R20: a socket that is released goes on to exist in another process, its path
@@ -173,9 +162,8 @@ func TestRelease(t *testing.T) {
 	testkit.Eventually(t, soon, "the first", func() bool { return in.count() == 1 })
 	d.Release()
 	wantClosed(t, served)
-	if _, err := os.Stat(path); err != nil {
-		t.Error(err)
-	}
+	_, err = os.Stat(path)
+	testkit.Want(t, err == nil, "%v", err)
 	dial(t, ln.Addr()) // the kernel takes it for the other process
 }
 
@@ -183,13 +171,50 @@ func TestRelease(t *testing.T) {
 func TestServeAfterClose(t *testing.T) {
 	d := New(new(guests), slog.New(slog.DiscardHandler))
 	d.Close()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	testkit.Must(t, err)
-	if err := d.Serve(ln); !errors.Is(err, ErrClosed) {
-		t.Errorf("Serve: %v", err)
-	}
+	ln := testkit.Listen(t)
+	testkit.Is(t, d.Serve(ln), ErrClosed, "Serve")
 	if conn, err := net.Dial("tcp", ln.Addr().String()); err == nil {
 		conn.Close()
 		t.Error("somebody still listens")
 	}
 }
+
+func TestKindOf(t *testing.T) {
+	for first, want := range map[string]Kind{
+		"":                                 Unknown,
+		"GET / HTTP/1.1\r\nHost: x\r\n":    HTTP1,
+		"GET / HTTP/1.0\n":                 HTTP1,
+		"P":                                HTTP1,
+		"POST /a.very.long/path":           HTTP1,
+		"PRI * HTTP/1.1\r\n":               HTTP1,
+		"PRI * HTTP/2.0\r\n\r\nsm":         Unknown,
+		"INVALID CONNECTION PREFACE\r\n":   Unknown,
+		"get / http/1.1\r\n":               Unknown,
+		"\x16":                             TLS,
+		"\x16\x03\x01\x02\x00\x01\x00\n":   TLS,
+		"\x00\x01\x02":                     Unknown,
+		"\n":                               Unknown,
+		"*3\r\n$3\r\nSET\r\n HTTP/1.1\r\n": Unknown,
+	} {
+		testkit.Equal(t, KindOf([]byte(first)), want, "%q", first)
+	}
+}
+
+// An annex hands on what it is given as long as it is open, and closes it afterwards.
+func TestAnnex(t *testing.T) {
+	a := NewAnnex()
+	ours, theirs := net.Pipe()
+	go a.ServeConn(ours) // ends with Accept
+	nc, err := a.Accept()
+	testkit.Need(t, err == nil && nc == ours, "accepted %v, %v", nc, err)
+	_ = a.Close()
+	_ = a.Close() // once more changes nothing
+	_, err = a.Accept()
+	testkit.Want(t, errors.Is(err, net.ErrClosed), "Accept: %v", err)
+	a.ServeConn(nc)
+	_, err = theirs.Read(make([]byte, 1))
+	testkit.Want(t, err != nil, "the connection lives on")
+}
+
+// No test leaves a goroutine or a listener behind.
+func TestMain(m *testing.M) { testkit.VerifyMain(m) }

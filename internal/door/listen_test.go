@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"testing"
 	"testing/fstest"
+	"time"
 
 	"github.com/cabrank/cabrank/internal/testkit"
 )
@@ -23,9 +24,7 @@ func TestTakenPort(t *testing.T) {
 	defer first.Close()
 	port := first.Addr().(*net.TCPAddr).Port
 	_, err = Listen(first.Addr().String(), "--probes")
-	if !errors.Is(err, syscall.EADDRINUSE) {
-		t.Fatalf("got %v", err)
-	}
+	testkit.Need(t, errors.Is(err, syscall.EADDRINUSE), "got %v", err)
 	by := "another process"
 	if runtime.GOOS == "linux" {
 		name, readErr := os.ReadFile("/proc/self/comm")
@@ -33,9 +32,7 @@ func TestTakenPort(t *testing.T) {
 		by = fmt.Sprintf("%s (pid %d)", strings.TrimSpace(string(name)), os.Getpid())
 	}
 	want := fmt.Sprintf("port %d is taken by %s: end that, or choose another port with --probes", port, by)
-	if err.Error() != want {
-		t.Errorf("got  %s\nwant %s", err, want)
-	}
+	testkit.Want(t, err.Error() == want, "got  %s\nwant %s", err, want)
 }
 
 // 0.0.0.0 is IPv4 alone; the empty host is every interface of both families.
@@ -52,9 +49,7 @@ func TestIPv4Alone(t *testing.T) {
 			port := on.Addr().(*net.TCPAddr).Port
 			for host, want := range map[string]bool{"127.0.0.1": true, "::1": both} {
 				conn, err := net.Dial("tcp", net.JoinHostPort(host, strconv.Itoa(port)))
-				if (err == nil) != want {
-					t.Errorf("%s on %q: %s answers: %t, want %t", name, address, host, err == nil, want)
-				}
+				testkit.Want(t, (err == nil) == want, "%s on %q: %s answers: %t, want %t", name, address, host, err == nil, want)
 				if err == nil {
 					conn.Close()
 				}
@@ -76,13 +71,10 @@ func TestMissedAddresses(t *testing.T) {
 		loopback.Close()
 		want = "[::1]"
 	}
-	if got := fmt.Sprint(missed(all, on.Addr())); got != want {
-		t.Errorf("got %s, want %s", got, want)
-	}
+	testkit.Equal(t, fmt.Sprint(missed(all, on.Addr())), want, "missed")
 	for _, address := range []string{"127.0.0.1:0", ":0", "[::1]:0"} {
-		if got := Missed(address, on); got != nil {
-			t.Errorf("%s: %v", address, got)
-		}
+		got := Missed(address, on)
+		testkit.Want(t, got == nil, "%s: %v", address, got)
 	}
 }
 
@@ -106,9 +98,7 @@ func TestListenErrorsHelp(t *testing.T) {
 		"this machine has no address :80: choose another with --listen":          &net.OpError{Op: "listen", Err: os.NewSyscallError("bind", syscall.EADDRNOTAVAIL)},
 		"cannot listen on :80, see --listen: no such host":                       &net.OpError{Op: "listen", Err: errors.New("no such host")},
 	} {
-		if got := explain(":80", "--listen", err).Error(); got != want {
-			t.Errorf("got  %s\nwant %s", got, want)
-		}
+		testkit.Equal(t, explain(":80", "--listen", err).Error(), want, "the explanation")
 	}
 }
 
@@ -135,9 +125,8 @@ func TestFindHolder(t *testing.T) {
 	for _, table := range []string{"self/net/tcp", "self/net/tcp6"} {
 		holder, seen := findHolder(procTree(table), 8080)
 		// A name is shown without its control characters.
-		if want := `ru\x1bby (pid 42)`; !seen || holder.String() != want {
-			t.Errorf("%s: got %v, seen %v, want %s", table, holder, seen, want)
-		}
+		want := `ru\x1bby (pid 42)`
+		testkit.Want(t, seen && holder.String() == want, "%s: got %v, seen %v, want %s", table, holder, seen, want)
 		if holder, seen := findHolder(procTree(table), 8081); seen {
 			t.Errorf("%s: a free port is held by %v", table, holder)
 		}
@@ -148,8 +137,54 @@ func TestHolderThatCannotBeSeen(t *testing.T) {
 	hidden := procTree("self/net/tcp")
 	delete(hidden, "42/fd/5")
 	for name, proc := range map[string]fstest.MapFS{"no proc": {}, "descriptors of another user": hidden} {
-		if holder, seen := findHolder(proc, 8080); seen {
-			t.Errorf("%s: got %v", name, holder)
-		}
+		holder, seen := findHolder(proc, 8080)
+		testkit.Want(t, !seen, "%s: got %v", name, holder)
 	}
+}
+
+// R17: a shared socket that is left gets no new connection, and those that were
+// begun before are all still there.
+func TestLeaveSharedPort(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("only Linux has filters that a user may attach")
+	}
+	first, err := ListenShared("127.0.0.1:0", "--listen")
+	testkit.Must(t, err)
+	shared := Shared{first.(*net.TCPListener)}
+	defer shared.Close()
+	const before = 10
+	for range before {
+		testkit.Dial(t, first.Addr().String())
+	}
+	if shared.Leave() <= 0 {
+		t.Fatal(ignoreNew(shared.TCPListener))
+	}
+	later := make(chan error, 1)
+	go func() { // ends when the second listener answers
+		conn, err := net.DialTimeout("tcp", first.Addr().String(), 20*time.Second)
+		if err == nil {
+			err = conn.Close()
+		}
+		later <- err
+	}()
+	for taken := range before + 1 {
+		limit := 20 * time.Second
+		if taken == before {
+			limit = 100 * time.Millisecond
+		}
+		testkit.Must(t, shared.SetDeadline(time.Now().Add(limit)))
+		conn, err := shared.Accept()
+		if taken == before {
+			testkit.Want(t, errors.Is(err, os.ErrDeadlineExceeded), "a new connection came: %v", err)
+			break
+		}
+		testkit.Need(t, err == nil, "after %d of %d: %v", taken, before, err)
+		conn.Close()
+	}
+	second, err := ListenShared(first.Addr().String(), "--listen")
+	testkit.Must(t, err)
+	defer second.Close()
+	shared.Close()
+	err = <-later
+	testkit.Want(t, err == nil, "who came in between: %v", err)
 }
