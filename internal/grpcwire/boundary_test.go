@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"math/rand/v2"
 	"testing"
+
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // Wherever the pieces end, Boundary knows where messages do.
@@ -36,9 +38,7 @@ func TestBoundary(t *testing.T) {
 			b.Take(stream[at:next])
 			at = next
 		}
-		if b.Begun() != 0 {
-			t.Error("the last message is not whole")
-		}
+		testkit.Want(t, b.Begun() == 0, "the last message is not whole")
 	}
 }
 
@@ -50,9 +50,7 @@ func TestBoundaryOfOtherBytes(t *testing.T) {
 			for rest := []byte(text); len(rest) > 0; rest = rest[min(step, len(rest)):] {
 				b.Take(rest[:min(step, len(rest))])
 			}
-			if b.Begun() != 0 || b.Rest([]byte("more")) != 0 {
-				t.Errorf("%q by %d bytes: %d have begun", text, step, b.Begun())
-			}
+			testkit.Want(t, b.Begun() == 0 && b.Rest([]byte("more")) == 0, "%q by %d bytes: %d have begun", text, step, b.Begun())
 		}
 	}
 }

@@ -5,19 +5,18 @@ import (
 	"testing"
 
 	"google.golang.org/grpc/codes"
+
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // The names and numbers are those of grpc-go, which reads the names as JSON.
 func TestCodesAreThoseOfGRPC(t *testing.T) {
 	for c := range Code(NumCodes) {
 		var theirs codes.Code
-		if err := theirs.UnmarshalJSON([]byte(strconv.Quote(c.String()))); err != nil || uint32(theirs) != uint32(c) {
-			t.Errorf("%d is %v: grpc-go has %d, %v", c, c, theirs, err)
-		}
+		err := theirs.UnmarshalJSON([]byte(strconv.Quote(c.String())))
+		testkit.Want(t, err == nil && uint32(theirs) == uint32(c), "%d is %v: grpc-go has %d, %v", c, c, theirs, err)
 	}
-	if got := Code(17).String(); got != "CODE(17)" {
-		t.Errorf("code 17 is %q", got)
-	}
+	testkit.Equal(t, Code(17).String(), "CODE(17)", "code 17")
 }
 
 func TestParseCode(t *testing.T) {
@@ -42,8 +41,6 @@ func TestCodeFromHTTP(t *testing.T) {
 		504: Unavailable, 0: Unknown,
 	}
 	for status, code := range want {
-		if got := CodeFromHTTP(status); got != code {
-			t.Errorf("CodeFromHTTP(%d) = %v; want %v", status, got, code)
-		}
+		testkit.Equal(t, CodeFromHTTP(status), code, "CodeFromHTTP(%d)", status)
 	}
 }

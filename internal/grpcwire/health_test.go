@@ -15,9 +15,8 @@ func TestParseHealthCheckRequest(t *testing.T) {
 	for _, service := range []string{"", "helloworld.Greeter", "é"} {
 		msg, err := proto.Marshal(&healthpb.HealthCheckRequest{Service: service})
 		testkit.Must(t, err)
-		if got, err := ParseHealthCheckRequest(msg); err != nil || string(got) != service {
-			t.Errorf("service %q was read as %q, %v", service, got, err)
-		}
+		got, err := ParseHealthCheckRequest(msg)
+		testkit.Want(t, err == nil && string(got) == service, "service %q was read as %q, %v", service, got, err)
 	}
 }
 
@@ -25,16 +24,14 @@ func TestParseHealthCheckRequest(t *testing.T) {
 // two services counts, as for any protobuf reader.
 func TestParseHealthCheckRequestOfTomorrow(t *testing.T) {
 	msg := []byte("\x0a\x01a\x10\x96\x01\x1a\x02xy\x0a\x01b")
-	if got, err := ParseHealthCheckRequest(msg); err != nil || string(got) != "b" {
-		t.Errorf("read as %q, %v", got, err)
-	}
+	got, err := ParseHealthCheckRequest(msg)
+	testkit.Want(t, err == nil && string(got) == "b", "read as %q, %v", got, err)
 }
 
 func TestParseHealthCheckRequestRefuses(t *testing.T) {
 	for _, msg := range []string{"\x0a", "\x0a\x05ab", "\xff", "\x0a\x01\xff", "\x0f\x00", "\x00", "\x10"} {
-		if got, err := ParseHealthCheckRequest([]byte(msg)); !errors.Is(err, ErrHealthRequest) {
-			t.Errorf("%x was read as %q, %v", msg, got, err)
-		}
+		got, err := ParseHealthCheckRequest([]byte(msg))
+		testkit.Want(t, errors.Is(err, ErrHealthRequest), "%x was read as %q, %v", msg, got, err)
 	}
 }
 
@@ -59,21 +56,17 @@ func TestAppendHealthCheckResponse(t *testing.T) {
 		want, err := proto.Marshal(&healthpb.HealthCheckResponse{Status: healthpb.HealthCheckResponse_ServingStatus(status)})
 		testkit.Must(t, err)
 		prefix, err := ParsePrefix(got[1:])
-		if err != nil || prefix.Compressed || int(prefix.Length) != len(want) || !bytes.Equal(got[1+PrefixLen:], want) {
-			t.Errorf("status %d became %x; want the message %x", status, got[1:], want)
-		}
+		testkit.Want(t, err == nil && !prefix.Compressed && int(prefix.Length) == len(want) && bytes.Equal(got[1+PrefixLen:], want),
+			"status %d became %x; want the message %x", status, got[1:], want)
 	}
 }
 
 func TestHealthAllocatesNothing(t *testing.T) {
 	dst, msg := make([]byte, 0, 16), []byte("\x0a\x01a")
 	allocs := testing.AllocsPerRun(100, func() {
-		if _, err := ParseHealthCheckRequest(msg); err != nil {
-			t.Fatal(err)
-		}
+		_, err := ParseHealthCheckRequest(msg)
+		testkit.Must(t, err)
 		dst = AppendHealthCheckResponse(dst[:0], HealthServing)
 	})
-	if allocs != 0 {
-		t.Errorf("%v allocations", allocs)
-	}
+	testkit.Want(t, allocs == 0, "%v allocations", allocs)
 }

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"math"
 	"testing"
+
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 func TestPrefix(t *testing.T) {
@@ -30,9 +32,8 @@ func TestPrefix(t *testing.T) {
 		}
 	}
 	for _, flag := range []byte{2, 0x80, 0xff} {
-		if _, err := ParsePrefix([]byte{flag, 0, 0, 0, 0}); !errors.Is(err, ErrPrefixFlag) {
-			t.Errorf("flag %d: %v; want ErrPrefixFlag", flag, err)
-		}
+		_, err := ParsePrefix([]byte{flag, 0, 0, 0, 0})
+		testkit.Want(t, errors.Is(err, ErrPrefixFlag), "flag %d: %v; want ErrPrefixFlag", flag, err)
 	}
 }
 
@@ -49,9 +50,7 @@ func TestIsGRPC(t *testing.T) {
 		"application/json":               false,
 		"":                               false,
 	} {
-		if got := IsGRPC([]byte(contentType)); got != want {
-			t.Errorf("IsGRPC(%q) = %v", contentType, got)
-		}
+		testkit.Equal(t, IsGRPC([]byte(contentType)), want, "IsGRPC(%q)", contentType)
 	}
 }
 
@@ -68,12 +67,8 @@ func TestMessage(t *testing.T) {
 		" ":                "%20",
 		"cabrank: no slot": "cabrank: no slot",
 	} {
-		if got := string(AppendMessage(nil, text)); got != wire {
-			t.Errorf("AppendMessage(%q) = %q; want %q", text, got, wire)
-		}
-		if got := string(DecodeMessage(nil, []byte(wire))); got != text {
-			t.Errorf("DecodeMessage(%q) = %q; want %q", wire, got, text)
-		}
+		testkit.Equal(t, string(AppendMessage(nil, text)), wire, "AppendMessage(%q)", text)
+		testkit.Equal(t, string(DecodeMessage(nil, []byte(wire))), text, "DecodeMessage(%q)", wire)
 	}
 }
 
@@ -82,9 +77,7 @@ func TestDecodeMessageTolerates(t *testing.T) {
 		"100%": "100%", "%": "%", "%4": "%4", "%zz": "%zz", "%4z": "%4z",
 		"%41%": "A%", "%%41": "%A", "%c3%a9": "é", "%ff": "\xff", "raw é": "raw é",
 	} {
-		if got := string(DecodeMessage([]byte("> "), []byte(wire))); got != "> "+text {
-			t.Errorf("DecodeMessage(%q) = %q; want %q", wire, got, text)
-		}
+		testkit.Equal(t, string(DecodeMessage([]byte("> "), []byte(wire))), "> "+text, "DecodeMessage(%q)", wire)
 	}
 }
 
@@ -98,9 +91,7 @@ func FuzzMessage(f *testing.F) {
 			t.Errorf("%q begins or ends with a space", wire)
 		}
 		for _, c := range wire {
-			if c < ' ' || c > '~' {
-				t.Errorf("%q is not printable", wire)
-			}
+			testkit.Want(t, c >= ' ' && c <= '~', "%q is not printable", wire)
 		}
 		if got := DecodeMessage(nil, wire); string(got) != text {
 			t.Errorf("%q came back from %q as %q", text, wire, got)
@@ -125,9 +116,7 @@ func TestMessageAllocatesNothing(t *testing.T) {
 			t.Fatal(c)
 		}
 	})
-	if allocs != 0 {
-		t.Errorf("%v allocations", allocs)
-	}
+	testkit.Want(t, allocs == 0, "%v allocations", allocs)
 }
 
 func BenchmarkDecodeMessage(b *testing.B) {

@@ -5,6 +5,8 @@ import (
 	"math"
 	"testing"
 	"time"
+
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 func TestParseTimeout(t *testing.T) {
@@ -26,9 +28,7 @@ func TestParseTimeout(t *testing.T) {
 		{"0H", 0},
 	} {
 		got, err := ParseTimeout([]byte(tt.value))
-		if err != nil || got != tt.want {
-			t.Errorf("ParseTimeout(%q) = %v, %v; want %v", tt.value, got, err, tt.want)
-		}
+		testkit.Want(t, err == nil && got == tt.want, "ParseTimeout(%q) = %v, %v; want %v", tt.value, got, err, tt.want)
 	}
 }
 
@@ -37,9 +37,8 @@ func TestParseTimeoutRefuses(t *testing.T) {
 		"", "n", "1", "1s", "1h", "1 S", " 1S", "1S ", "-1S", "+1S", "1.5S",
 		"123456789n", "000000001n", "1SS", "0x1S", "1\x00", "S1",
 	} {
-		if got, err := ParseTimeout([]byte(value)); !errors.Is(err, ErrTimeoutSyntax) {
-			t.Errorf("ParseTimeout(%q) = %v, %v; want ErrTimeoutSyntax", value, got, err)
-		}
+		got, err := ParseTimeout([]byte(value))
+		testkit.Want(t, errors.Is(err, ErrTimeoutSyntax), "ParseTimeout(%q) = %v, %v; want ErrTimeoutSyntax", value, got, err)
 	}
 }
 
@@ -66,9 +65,7 @@ func TestAppendTimeout(t *testing.T) {
 		{100_000_000 * time.Minute, "1666666H"},
 		{math.MaxInt64, "2562047H"},
 	} {
-		if got := string(AppendTimeout(nil, tt.d)); got != tt.want {
-			t.Errorf("AppendTimeout(%v) = %q; want %q", tt.d, got, tt.want)
-		}
+		testkit.Equal(t, string(AppendTimeout(nil, tt.d)), tt.want, "AppendTimeout(%v)", tt.d)
 	}
 }
 
@@ -78,17 +75,12 @@ func checkAppended(t *testing.T, d time.Duration) {
 	t.Helper()
 	value := AppendTimeout(nil, d)
 	got, err := ParseTimeout(value)
-	if err != nil || got <= 0 || got > d {
-		t.Errorf("AppendTimeout(%d) = %q, read as %d, %v", d, value, got, err)
-	}
+	testkit.Want(t, err == nil && got > 0 && got <= d, "AppendTimeout(%d) = %q, read as %d, %v", d, value, got, err)
 	unit := timeoutUnit(value[len(value)-1])
-	if d-got >= unit {
-		t.Errorf("AppendTimeout(%d) = %q loses more than a unit", d, value)
-	}
+	testkit.Want(t, d-got < unit, "AppendTimeout(%d) = %q loses more than a unit", d, value)
 	for _, finer := range timeoutUnits {
-		if finer.length < unit && d/finer.length <= 99_999_999 {
-			t.Errorf("AppendTimeout(%d) = %q, but %c has room", d, value, finer.letter)
-		}
+		testkit.Want(t, finer.length >= unit || d/finer.length > 99_999_999,
+			"AppendTimeout(%d) = %q, but %c has room", d, value, finer.letter)
 	}
 }
 
@@ -103,14 +95,10 @@ func FuzzParseTimeout(f *testing.F) {
 		}
 		got, err := ParseTimeout(value)
 		if err != nil {
-			if !errors.Is(err, ErrTimeoutSyntax) || got != 0 {
-				t.Errorf("ParseTimeout(%q) = %v, %v", value, got, err)
-			}
+			testkit.Want(t, errors.Is(err, ErrTimeoutSyntax) && got == 0, "ParseTimeout(%q) = %v, %v", value, got, err)
 			return
 		}
-		if got < 0 {
-			t.Errorf("ParseTimeout(%q) = %v", value, got)
-		}
+		testkit.Want(t, got >= 0, "ParseTimeout(%q) = %v", value, got)
 		if got > 0 {
 			checkAppended(t, got)
 		}
@@ -121,14 +109,10 @@ func TestTimeoutAllocatesNothing(t *testing.T) {
 	value, dst := []byte("4999000u"), make([]byte, 0, 16)
 	allocs := testing.AllocsPerRun(100, func() {
 		d, err := ParseTimeout(value)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		dst = AppendTimeout(dst[:0], d-time.Millisecond)
 	})
-	if allocs != 0 {
-		t.Errorf("%v allocations", allocs)
-	}
+	testkit.Want(t, allocs == 0, "%v allocations", allocs)
 }
 
 func BenchmarkTimeout(b *testing.B) {
