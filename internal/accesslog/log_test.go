@@ -32,9 +32,7 @@ func TestLine(t *testing.T) {
 	at := time.Date(2026, 11, 23, 6, 7, 8, 9000, time.UTC)
 	want := `{"time":"2026-11-23T06:07:08.000009Z","method":"/shop.Orders/Get","code":"OK","worker":"worker-2","queue_ms":0.412,"worker_ms":12,` +
 		`"total_ms":12.5,"bytes_in":5,"bytes_out":700,"caller":"10.0.0.7","door":"grpc","hops":1}` + "\n"
-	if got := string(appendCall(nil, call(grpcwire.OK, 12500*time.Microsecond), at)); got != want {
-		t.Errorf("line is\n%swant\n%s", got, want)
-	}
+	testkit.Equal(t, string(appendCall(nil, call(grpcwire.OK, 12500*time.Microsecond), at)), want, "the line")
 	odd := &relay.Access{Path: []byte("/a\"\n\xff" + strings.Repeat("x", 300)), Status: 404, Reason: "no_worker", Tries: 2, Caller: callers.Caller{Identity: "jürgen"}}
 	line := appendCall(nil, odd, at)
 	var read struct {
@@ -44,9 +42,8 @@ func TestLine(t *testing.T) {
 		Status  int    `json:"status"`
 		Retries int    `json:"retries"`
 	}
-	if err := json.Unmarshal(line, &read); err != nil || strings.Count(string(line), "\n") != 1 {
-		t.Fatalf("%v: %s", err, line)
-	}
+	err := json.Unmarshal(line, &read)
+	testkit.Need(t, err == nil && strings.Count(string(line), "\n") == 1, "%v: %s", err, line)
 	if read.Status != 404 || read.Retries != 2 || read.Reason != "no_worker" || read.User != "jürgen" || !strings.HasPrefix(read.Method, "/a\"\n\uFFFDx") {
 		t.Errorf("line is %s", line)
 	}
@@ -66,13 +63,10 @@ func TestChoice(t *testing.T) {
 	}
 	l.Close()
 	lines := out.String()
-	if n := strings.Count(lines, `"status":204`); n < 400 || n > 600 {
-		t.Errorf("%d of 1,000 are written, want half", n)
-	}
+	n := strings.Count(lines, `"status":204`)
+	testkit.Want(t, n >= 400 && n <= 600, "%d of 1,000 are written, want half", n)
 	for text, want := range map[string]int{`"total_ms":2000`: 1, "NOT_FOUND": 1, `"status":500`: 1, `"status":200`: 0, `"total_ms":1,`: 1} {
-		if n := strings.Count(lines, text); n != want {
-			t.Errorf("%d lines have %s, want %d", n, text, want)
-		}
+		testkit.Equal(t, strings.Count(lines, text), want, "lines with %s", text)
 	}
 }
 
@@ -86,12 +80,9 @@ func TestStalledReader(t *testing.T) {
 	dropped := l.Dropped()
 	reader.Open()
 	l.Close()
-	if n := strings.Count(reader.String(), "/shop.Orders/Get"); dropped == 0 || uint64(n)+dropped != 5000 {
-		t.Errorf("%d written and %d dropped", n, dropped)
-	}
-	if !strings.Contains(reader.String(), `"msg":"log lines dropped","lines":`) {
-		t.Error("no line says that lines are missing")
-	}
+	n := strings.Count(reader.String(), "/shop.Orders/Get")
+	testkit.Want(t, dropped != 0 && uint64(n)+dropped == 5000, "%d written and %d dropped", n, dropped)
+	testkit.Want(t, strings.Contains(reader.String(), `"msg":"log lines dropped","lines":`), "no line says that lines are missing")
 }
 
 // A file that was renamed or removed gets no more lines; its name does.
@@ -102,15 +93,13 @@ func TestRotation(t *testing.T) {
 	defer f.Close()
 	write := func(line string) {
 		t.Helper()
-		if _, err := io.WriteString(f, line); err != nil {
-			t.Fatal(err)
-		}
+		_, err := io.WriteString(f, line)
+		testkit.Must(t, err)
 	}
 	has := func(path, want string) {
 		t.Helper()
-		if got, err := os.ReadFile(path); err != nil || string(got) != want {
-			t.Errorf("%s has %q, %v", path, got, err)
-		}
+		got, err := os.ReadFile(path)
+		testkit.Want(t, err == nil && string(got) == want, "%s has %q, %v", path, got, err)
 	}
 	write("1\n")
 	testkit.Must(t, os.Rename(path, path+".1"))
@@ -122,9 +111,8 @@ func TestRotation(t *testing.T) {
 	f.looked = time.Time{}
 	write("3\n")
 	has(path, "3\n")
-	if info, err := os.Stat(path); err != nil || info.Mode() != 0o640 {
-		t.Errorf("mode is %v, %v", info.Mode(), err)
-	}
+	info, err := os.Stat(path)
+	testkit.Want(t, err == nil && info.Mode() == 0o640, "mode is %v, %v", info.Mode(), err)
 }
 
 // A folder that has gone loses lines, which the log tells once; a new one gets the next.
@@ -142,19 +130,13 @@ func TestFolderGone(t *testing.T) {
 		l.Call(call(grpcwire.OK, time.Second))
 	}
 	l.Close()
-	if l.Dropped() != 3 {
-		t.Errorf("%d lines are counted as lost", l.Dropped())
-	}
-	if n := strings.Count(told.String(), "lines of the access log are lost"); n != 1 {
-		t.Errorf("the log has it %d times", n)
-	}
+	testkit.Want(t, l.Dropped() == 3, "%d lines are counted as lost", l.Dropped())
+	testkit.Equal(t, strings.Count(told.String(), "lines of the access log are lost"), 1, "times that the log has it")
 	testkit.Must(t, os.Mkdir(folder, 0o700))
-	if _, err := io.WriteString(f, "2\n"); err != nil {
-		t.Error(err)
-	}
-	if _, err := Open(folder, nil); err == nil || !strings.Contains(err.Error(), folder) {
-		t.Errorf("a folder is opened: %v", err)
-	}
+	_, err = io.WriteString(f, "2\n")
+	testkit.Want(t, err == nil, "%v", err)
+	_, err = Open(folder, nil)
+	testkit.Want(t, err != nil && strings.Contains(err.Error(), folder), "a folder is opened: %v", err)
 }
 
 // A file that was left within a line, by a full disk or a host that went down, gets the
@@ -167,9 +149,8 @@ func TestLineOfItsOwn(t *testing.T) {
 		testkit.Must(t, err)
 		_, err = io.WriteString(f, "1\n")
 		f.Close()
-		if got, _ := os.ReadFile(path); err != nil || string(got) != c.want {
-			t.Errorf("behind %q: %q, %v", c.before, got, err)
-		}
+		got, _ := os.ReadFile(path)
+		testkit.Want(t, err == nil && string(got) == c.want, "behind %q: %q, %v", c.before, got, err)
 	}
 }
 
@@ -178,22 +159,19 @@ func TestPipe(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "calls.pipe")
 	testkit.Must(t, syscall.Mkfifo(path, 0o600))
 	log := slog.New(slog.DiscardHandler)
-	if _, err := Open(path, log); err == nil || err.Error() != "access log: "+path+" is a pipe that nobody reads, or a socket" {
-		t.Fatalf("nobody reads: %v", err)
-	}
+	_, err := Open(path, log)
+	testkit.Need(t, err != nil && err.Error() == "access log: "+path+" is a pipe that nobody reads, or a socket", "nobody reads: %v", err)
 	reader, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	testkit.Must(t, err)
 	defer reader.Close()
 	f, err := Open(path, log)
 	testkit.Must(t, err)
 	defer f.Close()
-	if _, err := io.WriteString(f, "1\n"); err != nil {
-		t.Fatal(err)
-	}
+	_, err = io.WriteString(f, "1\n")
+	testkit.Must(t, err)
 	got := make([]byte, 2)
-	if _, err := io.ReadFull(reader, got); err != nil || string(got) != "1\n" {
-		t.Errorf("the reader has %q, %v", got, err)
-	}
+	_, err = io.ReadFull(reader, got)
+	testkit.Want(t, err == nil && string(got) == "1\n", "the reader has %q, %v", got, err)
 }
 
 // BenchmarkCall is what a call costs that is written, under the lock of its shard.
