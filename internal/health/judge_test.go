@@ -4,12 +4,13 @@ import (
 	"cmp"
 	"fmt"
 	"math"
-	"os"
 	"regexp"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // scene is the evidence of a row of the table in docs/worker-health.md.
@@ -181,14 +182,9 @@ func (s *scene) play() string {
 
 // R5, R6: what is thought of an endpoint is what docs/worker-health.md says, case by case.
 func TestCases(t *testing.T) {
-	page, err := os.ReadFile("../../docs/worker-health.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := testkit.ReadFile(t, "../../docs/worker-health.md")
 	_, table, found := strings.Cut(string(page), "\n## Cases\n")
-	if !found {
-		t.Fatal("docs/worker-health.md has no section Cases")
-	}
+	testkit.Need(t, found, "docs/worker-health.md has no section Cases")
 	rows := 0
 	for line := range strings.Lines(table) {
 		cells := strings.Split(strings.TrimSpace(line), " | ")
@@ -200,13 +196,9 @@ func TestCases(t *testing.T) {
 		}
 		rows++
 		evidence := strings.TrimPrefix(cells[0], "| ")
-		if got := readScene(t, evidence).play(); got != cells[1] {
-			t.Errorf("%s: %s; the table says %s", evidence, got, cells[1])
-		}
+		testkit.Equal(t, readScene(t, evidence).play(), cells[1], "%s, as the table says", evidence)
 	}
-	if rows < 20 {
-		t.Errorf("%d cases were read", rows)
-	}
+	testkit.Want(t, rows >= 20, "%d cases were read", rows)
 }
 
 // R6: silence tells something only if a call that should long be over was sent after the
@@ -228,9 +220,7 @@ func TestIsOverdue(t *testing.T) {
 		"calls of 2 s, the first for 5 s":          {Due(95*s, 2*s), now, false},
 		"calls of 2 s, the first for 7 s":          {Due(93*s, 2*s), now, true},
 	} {
-		if got := IsOverdue(test.due, test.spoken, now); got != test.want {
-			t.Errorf("%s: %v, want %v", name, got, test.want)
-		}
+		testkit.Equal(t, IsOverdue(test.due, test.spoken, now), test.want, "%s", name)
 	}
 }
 
@@ -258,9 +248,7 @@ func TestStillness(t *testing.T) {
 		began := time.Now()
 		for _, l := range looks {
 			still.see(time.Duration(l.ticks)*10*time.Millisecond, l.messages, began.Add(l.after))
-			if got := still.last.Sub(still.since); got != l.want {
-				t.Errorf("%s, after %v: still for %v, want %v", name, l.after, got, l.want)
-			}
+			testkit.Equal(t, still.last.Sub(still.since), l.want, "%s, after %v: still for", name, l.after)
 		}
 	}
 }

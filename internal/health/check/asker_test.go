@@ -84,9 +84,7 @@ func TestPause(t *testing.T) {
 		{"urgent", well, health.Work{InFlight: 1}, sickPoll},
 	} {
 		test.last.Asked = asked
-		if got := a.pause(test.last, test.name == "urgent", test.work); got != test.want {
-			t.Errorf("%s: asked after %v, want %v", test.name, got, test.want)
-		}
+		testkit.Equal(t, a.pause(test.last, test.name == "urgent", test.work), test.want, "%s: asked after", test.name)
 	}
 }
 
@@ -99,22 +97,16 @@ func ask(t *testing.T, listener net.Listener, timeout time.Duration, work health
 	})
 	testkit.Must(t, err)
 	defer a.Close()
-	if !a.Due(health.Answer{}, false) {
-		t.Error("the first question is not due")
-	}
+	testkit.Want(t, a.Due(health.Answer{}, false), "the first question is not due")
 	began := time.Now()
 	v := a.Ask(t.Context())
-	if v.Asked.Before(began) || v.Asked.After(time.Now()) {
-		t.Errorf("asked at %v", v.Asked)
-	}
+	testkit.Want(t, !v.Asked.Before(began) && !v.Asked.After(time.Now()), "asked at %v", v.Asked)
 	return v
 }
 
 func listen(t *testing.T) net.Listener {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	testkit.Must(t, err)
-	t.Cleanup(func() { listener.Close() })
+	listener := testkit.Listen(t)
 	return listener
 }
 
@@ -137,9 +129,8 @@ func TestAskHears(t *testing.T) {
 		test.serve(server)
 		done := make(chan error, 1)
 		go func() { done <- server.Serve(listener) }()
-		if v := ask(t, listener, 10*time.Second, health.Work{}); v.Said != test.want {
-			t.Errorf("%s: %+v", test.name, v)
-		}
+		v := ask(t, listener, 10*time.Second, health.Work{})
+		testkit.Want(t, v.Said == test.want, "%s: %+v", test.name, v)
 		server.Stop()
 		<-done
 	}
@@ -155,9 +146,8 @@ func TestAskHearsHTTP(t *testing.T) {
 	server.Protocols.SetUnencryptedHTTP2(true)
 	done := make(chan error, 1)
 	go func() { done <- server.Serve(listener) }()
-	if v := ask(t, listener, 10*time.Second, health.Work{}); v.Said != health.NoService {
-		t.Errorf("%+v", v)
-	}
+	v := ask(t, listener, 10*time.Second, health.Work{})
+	testkit.Want(t, v.Said == health.NoService, "%+v", v)
 	server.Close()
 	<-done
 }
@@ -182,7 +172,6 @@ func TestAskHearsSilence(t *testing.T) {
 func TestAskHearsNobody(t *testing.T) {
 	gone := listen(t)
 	gone.Close()
-	if v := ask(t, gone, 10*time.Second, health.Work{}); v.Said != health.Nothing {
-		t.Errorf("%+v", v)
-	}
+	v := ask(t, gone, 10*time.Second, health.Work{})
+	testkit.Want(t, v.Said == health.Nothing, "%+v", v)
 }

@@ -15,6 +15,8 @@ import (
 	"google.golang.org/grpc/reflection"
 	"google.golang.org/grpc/reflection/grpc_reflection_v1alpha"
 	"google.golang.org/grpc/status"
+
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // listed is what a server's list by reflection is made of.
@@ -32,9 +34,7 @@ func (l listed) GetServiceInfo() map[string]grpc.ServiceInfo {
 func describing(t *testing.T, register func(*grpc.Server), options ...grpc.ServerOption) (address string, of *health.Server) {
 	t.Helper()
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	server, of := grpc.NewServer(options...), health.NewServer()
 	grpc_health_v1.RegisterHealthServer(server, of)
 	register(server)
@@ -70,9 +70,7 @@ func wantTold(t *testing.T, told <-chan map[string]bool, want map[string]bool) {
 	t.Helper()
 	select {
 	case got := <-told:
-		if !maps.Equal(got, want) {
-			t.Fatalf("told %v, want %v", got, want)
-		}
+		testkit.Need(t, maps.Equal(got, want), "told %v, want %v", got, want)
 	case <-t.Context().Done():
 	}
 }
@@ -111,9 +109,7 @@ func TestDescribeWhereHealthIsRefused(t *testing.T) {
 	told, ended := describe(t, address)
 	wantTold(t, told, map[string]bool{"a.A": true})
 	<-ended
-	if asked != 1 {
-		t.Errorf("asked %d times", asked)
-	}
+	testkit.Want(t, asked == 1, "asked %d times", asked)
 }
 
 // The old protocol does as well.

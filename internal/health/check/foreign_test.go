@@ -42,12 +42,10 @@ func TestForeignEndpoints(t *testing.T) {
 		"it does not speak HTTP/2; ":           serveBytes(t, "220 mail.example ESMTP ready for whoever comes\r\n"),
 	} {
 		v := askOnce(t, address)
-		if v.Said != health.Nothing || !strings.HasPrefix(v.Reason, want) || strings.Contains(v.Reason, "rpc") {
-			t.Errorf("said %d, %q; want %q", v.Said, v.Reason, want)
-		}
+		testkit.Want(t, v.Said == health.Nothing && strings.HasPrefix(v.Reason, want) && !strings.Contains(v.Reason, "rpc"),
+			"said %d, %q; want %q", v.Said, v.Reason, want)
 	}
-	nobody, err := net.Listen("tcp", "127.0.0.1:0")
-	testkit.Must(t, err)
+	nobody := testkit.Listen(t)
 	nobody.Close()
 	if v, want := askOnce(t, nobody.Addr().String()), fmt.Sprintf("dial tcp %s: connect: connection refused", nobody.Addr()); v.Reason != want {
 		t.Errorf("%q, want %q", v.Reason, want)
@@ -56,12 +54,10 @@ func TestForeignEndpoints(t *testing.T) {
 
 // A server that takes connections and is silent does not end them.
 func TestMuteEndpoint(t *testing.T) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	testkit.Must(t, err)
+	listener := testkit.Listen(t)
 	defer listener.Close()
-	if got := identify(t.Context(), "tcp", listener.Addr().String()); !strings.HasPrefix(got, "it takes connections and says nothing; ") {
-		t.Error(got)
-	}
+	got := identify(t.Context(), "tcp", listener.Addr().String())
+	testkit.Want(t, strings.HasPrefix(got, "it takes connections and says nothing; "), "%v", got)
 }
 
 // A server that resets connections at once fails now the write, now the read of the
@@ -72,9 +68,8 @@ func TestForeignEndpointThatResets(t *testing.T) {
 		_ = conn.(*net.TCPConn).SetLinger(0)
 	})
 	for range 50 {
-		if v := askOnce(t, address); !strings.HasPrefix(v.Reason, "it ends connections without a word; ") {
-			t.Fatalf("%q", v.Reason)
-		}
+		v := askOnce(t, address)
+		testkit.Need(t, strings.HasPrefix(v.Reason, "it ends connections without a word; "), "%q", v.Reason)
 	}
 }
 
@@ -88,9 +83,8 @@ func TestLateGreeting(t *testing.T) {
 			_, _ = io.WriteString(conn, "\x00\x00\x00\x04\x00\x00\x00\x00\x00")
 		}
 	})
-	if v := askOnce(t, address); v.Said != health.Nothing || v.Reason == "" || strings.HasPrefix(v.Reason, "it ") {
-		t.Errorf("said %d, %q", v.Said, v.Reason)
-	}
+	v := askOnce(t, address)
+	testkit.Want(t, v.Said == health.Nothing && v.Reason != "" && !strings.HasPrefix(v.Reason, "it "), "said %d, %q", v.Said, v.Reason)
 }
 
 // askOnce puts one question to an address.
@@ -115,8 +109,7 @@ func serveBytes(t *testing.T, what string) string {
 // after the other, and closes it.
 func serveConns(t *testing.T, serve func(net.Conn)) string {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	testkit.Must(t, err)
+	listener := testkit.Listen(t)
 	done := make(chan struct{})
 	go func() { // ends with the listener
 		defer close(done)
