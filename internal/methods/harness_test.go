@@ -170,9 +170,8 @@ func (h *house) make(ctx context.Context, c broker.Call) outcome {
 // result waits for the answer, in compact form.
 func (o outcome) result(t testing.TB) reply {
 	t.Helper()
-	if err := o.taken(t); err != nil {
-		t.Fatalf("refused: %v", err)
-	}
+	err := o.taken(t)
+	testkit.Need(t, err == nil, "refused: %v", err)
 	r := receive(t, o.answered)
 	if r.result != "" {
 		r.result = compact(t, r.result)
@@ -187,21 +186,13 @@ func (o outcome) taken(t testing.TB) error {
 
 func receive[T any](t testing.TB, from <-chan T) T {
 	t.Helper()
-	select {
-	case got := <-from:
-		return got
-	case <-time.After(soon):
-		t.Fatal("nothing has come")
-		return *new(T)
-	}
+	return testkit.Take(t, from, soon, "nothing has come")
 }
 
 func compact(t testing.TB, text string) string {
 	t.Helper()
 	var value json.RawMessage = []byte(text)
 	b, err := json.Marshal(value)
-	if err != nil {
-		t.Fatalf("%s: %v", text, err)
-	}
+	testkit.Need(t, err == nil, "%s: %v", text, err)
 	return string(b)
 }

@@ -31,13 +31,10 @@ func TestTakes(t *testing.T) {
 		"/shop.Cart/Add": true, "/shop.Cart/": true, "/shop.Admin/Show": true, "/shop.Admin/Drop": false,
 		"shop.Cart/Add": false, "": false, "/": false, "/shop.Cart": false, "/shop.Cart/Add/More": false, "test.echo": false,
 	} {
-		if got := m.Takes(uri); got != want {
-			t.Errorf("%q: %t", uri, got)
-		}
+		testkit.Equal(t, m.Takes(uri), want, "%q", uri)
 	}
-	if got := methods.Services([]string{"/a.B/*", "/a.B/C", "/d.E/F"}); !slices.Equal(got, []string{"a.B", "d.E"}) {
-		t.Errorf("%q", got)
-	}
+	got := methods.Services([]string{"/a.B/*", "/a.B/C", "/d.E/F"})
+	testkit.Want(t, slices.Equal(got, []string{"a.B", "d.E"}), "%q", got)
 }
 
 // A call has a result, or an error with the name of its code and a message.
@@ -56,14 +53,12 @@ func TestResults(t *testing.T) {
 		{"/" + work + "/Sum", `{}`, `{"error":{"code":"unimplemented","message":"its caller sends a stream of messages, which cannot be done over a socket"}}`},
 		{"/" + work + "/Count", `{}`, `{"error":{"code":412,"message":"the function has several results: call it with credit"}}`},
 	} {
-		if got := h.call(t.Context(), c.path, c.args, soon).result(t); got.err != nil || got.result != c.want {
-			t.Errorf("%s %s: %s %v", c.path, c.args, got.result, got.err)
-		}
+		got := h.call(t.Context(), c.path, c.args, soon).result(t)
+		testkit.Want(t, got.err == nil && got.result == c.want, "%s %s: %s %v", c.path, c.args, got.result, got.err)
 	}
 	o := h.make(t.Context(), broker.Call{URI: "/" + work + "/Nothing", IfServed: true, Timeout: soon})
-	if err := o.taken(t); !errors.Is(err, broker.ErrNobody) {
-		t.Errorf("%v", err)
-	}
+	err := o.taken(t)
+	testkit.Want(t, errors.Is(err, broker.ErrNobody), "%v", err)
 }
 
 // Workers learn who calls, and the time that there is.
@@ -83,9 +78,8 @@ func TestMetadata(t *testing.T) {
 	if got := receive(t, h.seen).Get("x-cabrank-user"); len(got) != 1 || got[0] != "bob" {
 		t.Errorf("%q", got)
 	}
-	if n := h.relay.Stats().Doors[methods.Door]["OK"]; n < 2 {
-		t.Errorf("%d calls of the door", n)
-	}
+	n := h.relay.Stats().Doors[methods.Door]["OK"]
+	testkit.Want(t, n >= 2, "%d calls of the door", n)
 }
 
 // The worker is told when a call is not wanted any more: by its context, by the end of
@@ -125,9 +119,8 @@ func TestTimeoutOfAMethod(t *testing.T) {
 		o.Methods = []stats.MethodRule{{Pattern: ioPath, Timeout: 100 * time.Millisecond}}
 	})
 	got := h.call(t.Context(), ioPath, `{"millis":1}`, soon).result(t)
-	if !strings.Contains(got.result, "deadline exceeded") && !strings.Contains(fmt.Sprint(got.err), "deadline exceeded") {
-		t.Errorf("%+v", got)
-	}
+	testkit.Want(t, strings.Contains(got.result, "deadline exceeded") || strings.Contains(fmt.Sprint(got.err), "deadline exceeded"),
+		"%+v", got)
 	testkit.Eventually(t, soon, "the worker to be told", func() bool { return h.cancelled.Load() == 1 })
 }
 
@@ -147,9 +140,8 @@ func TestOverload(t *testing.T) {
 	want := func(code int, text string) {
 		t.Helper()
 		err := h.call(t.Context(), ioPath, `{"millis":1}`, soon).taken(t)
-		if own, ok := errors.AsType[*broker.CodeError](err); !ok || own.Code != code || own.Text != text {
-			t.Errorf("%v", err)
-		}
+		own, ok := errors.AsType[*broker.CodeError](err)
+		testkit.Want(t, ok && own.Code == code && own.Text == text, "%v", err)
 	}
 	want(503, "cabrank: queue full")
 	close(h.release)
@@ -164,9 +156,8 @@ func TestTooManyCallsOfOne(t *testing.T) {
 		testkit.Must(t, h.call(t.Context(), ioPath, `{"millis":1}`, soon).taken(t))
 	}
 	err := h.call(t.Context(), ioPath, `{"millis":1}`, soon).taken(t)
-	if own, ok := errors.AsType[*broker.CodeError](err); !ok || own.Code != 429 {
-		t.Errorf("%v", err)
-	}
+	own, ok := errors.AsType[*broker.CodeError](err)
+	testkit.Want(t, ok && own.Code == 429, "%v", err)
 	h.Left(h.caller)
 }
 
@@ -175,14 +166,12 @@ func TestLongAnswers(t *testing.T) {
 	h := newHouse(t, nil)
 	for _, length := range []int{long, 100_000, 4<<20 - 10} {
 		got := h.call(t.Context(), ioPath, fmt.Sprintf(`{"millis":%d}`, length), soon).result(t)
-		if len(got.result) != length+len(`{"millis":0,"worker":""}`) {
-			t.Errorf("%d: %d bytes, %v: %.100s", length, len(got.result), got.err, got.result)
-		}
+		testkit.Want(t, len(got.result) == length+len(`{"millis":0,"worker":""}`),
+			"%d: %d bytes, %v: %.100s", length, len(got.result), got.err, got.result)
 	}
 	got := h.call(t.Context(), ioPath, `{"millis":4194304}`, soon).result(t)
-	if want := `{"error":{"code":"resource_exhausted","message":"a message of the answer is longer than 4 MiB"}}`; got.result != want {
-		t.Errorf("%.200s %v", got.result, got.err)
-	}
+	testkit.Want(t, got.result == `{"error":{"code":"resource_exhausted","message":"a message of the answer is longer than 4 MiB"}}`,
+		"%.200s %v", got.result, got.err)
 }
 
 // taker takes results of a stream, one for each credit.
@@ -211,17 +200,12 @@ func TestStream(t *testing.T) {
 	testkit.Must(t, o.taken(t))
 	for _, want := range []string{`{"value":1}`, `{"value":2}`, `{"value":3}`} {
 		s.credit <- struct{}{}
-		if got := receive(t, s.results); got != want {
-			t.Errorf("%s, want %s", got, want)
-		}
+		testkit.Equal(t, receive(t, s.results), want, "the result")
 	}
-	if got := receive(t, o.answered); got != (reply{}) {
-		t.Errorf("%+v", got)
-	}
+	testkit.Equal(t, receive(t, o.answered), reply{}, "the answer")
 	o = h.make(t.Context(), broker.Call{URI: "/" + work + "/Count", Args: json.RawMessage(`{"to":3}`), Stream: s, Timeout: 100 * time.Millisecond})
-	if got := o.result(t); !errors.Is(got.err, broker.ErrExpired) {
-		t.Errorf("without credit: %+v", got)
-	}
+	got := o.result(t)
+	testkit.Want(t, errors.Is(got.err, broker.ErrExpired), "without credit: %+v", got)
 }
 
 // With protobuf no schema is needed, and errors have the code's number.
@@ -236,31 +220,26 @@ func TestProtobuf(t *testing.T) {
 		o := h.make(t.Context(), c)
 		testkit.Must(t, o.taken(t))
 		got := receive(t, o.answered)
-		if err := proto.Unmarshal([]byte(got.result), r); err != nil {
-			t.Error(err)
-		}
+		testkit.Must(t, proto.Unmarshal([]byte(got.result), r))
 		return r, got.err
 	}
 	if r, err := message(broker.Call{URI: ioPath, Args: body}); err != nil || r.GetMillis() != 7 {
 		t.Errorf("%+v %v", r, err)
 	}
 	_, err = message(broker.Call{URI: cpuPath})
-	if own, ok := errors.AsType[*broker.CodeError](err); !ok || own.Code != 12 || own.Text != "method Cpu not implemented" {
-		t.Errorf("%v", err)
-	}
+	own, ok := errors.AsType[*broker.CodeError](err)
+	testkit.Want(t, ok && own.Code == 12 && own.Text == "method Cpu not implemented", "%v", err)
 	for _, name := range []string{"", "Io\r\nx-admin: 1", "Io\x00", "Io?x", "Io Io", "7", strings.Repeat("\u00e9", 100)} {
-		if _, err := message(broker.Call{URI: "/" + work + "/" + name, Args: body}); err == nil || err.Error() != "there is no such method" {
-			t.Errorf("%q: %v", name, err)
-		}
+		_, err = message(broker.Call{URI: "/" + work + "/" + name, Args: body})
+		testkit.Want(t, err != nil && err.Error() == "there is no such method", "%q: %v", name, err)
 	}
 	if got := h.call(t.Context(), ioPath, `{}`, soon).result(t); !strings.Contains(got.result, `"unimplemented","message":"the servers do not describe`) {
 		t.Errorf("%+v", got)
 	}
 	s := taker{make(chan struct{}, 100), make(chan string, 100)}
 	s.credit <- struct{}{}
-	if _, err := message(broker.Call{URI: ioPath, Args: body, Stream: s}); err != nil || receive(t, s.results) == "" {
-		t.Errorf("a method that nobody describes, for who takes several results: %v", err)
-	}
+	_, err = message(broker.Call{URI: ioPath, Args: body, Stream: s})
+	testkit.Want(t, err == nil && receive(t, s.results) != "", "a method that nobody describes, for who takes several results: %v", err)
 }
 
 // Without any worker calls wait for the schema, then they are refused.
@@ -268,9 +247,8 @@ func TestNoWorker(t *testing.T) {
 	h := newHouse(t, nil, func(o *relay.Options) { o.QueueTimeout = 50 * time.Millisecond })
 	h.relay.Down(h.place)
 	err := h.call(t.Context(), ioPath, `{}`, soon).taken(t)
-	if own, ok := errors.AsType[*broker.CodeError](err); !ok || own.Code != 503 {
-		t.Errorf("%v", err)
-	}
+	own, ok := errors.AsType[*broker.CodeError](err)
+	testkit.Want(t, ok && own.Code == 503, "%v", err)
 }
 
 // describer is a worker that does not come to an end with what it says of itself.
@@ -306,9 +284,8 @@ func TestLongDescription(t *testing.T) {
 	d := &describer{}
 	h := newHouse(t, func(s *grpc.Server) { pb.RegisterServerReflectionServer(s, d) })
 	err := h.call(t.Context(), ioPath, `{}`, soon).taken(t)
-	if own, ok := errors.AsType[*broker.CodeError](err); !ok || own.Code != 503 || !strings.Contains(own.Text, "more than 16 MiB") {
-		t.Errorf("%v", err)
-	}
+	own, ok := errors.AsType[*broker.CodeError](err)
+	testkit.Want(t, ok && own.Code == 503 && strings.Contains(own.Text, "more than 16 MiB"), "%v", err)
 	if told := d.told.Load(); told > 17<<20 {
 		t.Errorf("it has told %d bytes", told)
 	}
