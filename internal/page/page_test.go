@@ -34,15 +34,13 @@ func socket(t *testing.T) string {
 // started serves the page until the test ends, and returns its address, and what ends when it does.
 func started(t *testing.T, o Options) (addr string, ended <-chan struct{}) {
 	t.Helper()
-	on, err := net.Listen("tcp", "127.0.0.1:0")
-	testkit.Must(t, err)
+	on := testkit.Listen(t)
 	ctx, stop := context.WithCancel(context.Background())
 	over := make(chan struct{})
 	go func() {
 		defer close(over)
-		if err := New(o).Serve(ctx, on); err != nil {
-			t.Error(err)
-		}
+		err := New(o).Serve(ctx, on)
+		testkit.Want(t, err == nil, "%v", err)
 	}()
 	t.Cleanup(func() { stop(); <-over })
 	return on.Addr().String(), over
@@ -100,12 +98,8 @@ func TestWhoMayAsk(t *testing.T) {
 				body = "{}"
 			}
 			status, text, _ := ask(t, c.method, addr, c.path, body, c.fields...)
-			if status != c.status || !strings.Contains(text, c.says) {
-				t.Errorf("%d %q, want %d with %q", status, text, c.status, c.says)
-			}
-			if strings.Contains(text, token) {
-				t.Errorf("the token went on: %q", text)
-			}
+			testkit.Want(t, status == c.status && strings.Contains(text, c.says), "%d %q, want %d with %q", status, text, c.status, c.says)
+			testkit.Want(t, !strings.Contains(text, token), "the token went on: %q", text)
 		})
 	}
 }
@@ -119,13 +113,9 @@ func TestPage(t *testing.T) {
 	}
 	policy := header.Get("Content-Security-Policy")
 	for _, part := range []string{"default-src 'none'", "connect-src 'self'", "script-src 'sha256-", "style-src 'sha256-", "frame-ancestors 'none'"} {
-		if !strings.Contains(policy, part) {
-			t.Errorf("no %s in %s", part, policy)
-		}
+		testkit.Says(t, policy, part)
 	}
-	if header.Get("Cache-Control") != "no-store" {
-		t.Errorf("cached: %v", header)
-	}
+	testkit.Want(t, header.Get("Cache-Control") == "no-store", "cached: %v", header)
 }
 
 // A page that is read-only gives no orders, and says what it is.
@@ -156,9 +146,8 @@ func TestTrouble(t *testing.T) {
 // The page ends when nobody has looked for a while.
 func TestIdle(t *testing.T) {
 	addr, ended := started(t, Options{Socket: socket(t), Token: token, Idle: 100 * time.Millisecond})
-	if status, _, _ := ask(t, "GET", addr, "/v1/live", "", "Authorization: Bearer "+token); status != 200 {
-		t.Error(status)
-	}
+	status, _, _ := ask(t, "GET", addr, "/v1/live", "", "Authorization: Bearer "+token)
+	testkit.Want(t, status == 200, "%v", status)
 	testkit.Eventually(t, time.Minute, "the page to end", func() bool {
 		select {
 		case <-ended:
