@@ -24,9 +24,7 @@ func TestExplainExec(t *testing.T) {
 		testkit.Must(t, os.WriteFile(path, []byte(content), 0o700))
 		cmd := exec.Command(path)
 		err := explainExec(path, cmd.Start())
-		if err == nil || !strings.HasSuffix(err.Error(), want) {
-			t.Errorf("%q: %v, want %s", content, err, want)
-		}
+		testkit.Want(t, err != nil && strings.HasSuffix(err.Error(), want), "%q: %v, want %s", content, err, want)
 	}
 	plain := filepath.Join(t.TempDir(), "x")
 	testkit.Must(t, os.WriteFile(plain, []byte("#!/bin/sh\n"), 0o600))
@@ -34,14 +32,12 @@ func TestExplainExec(t *testing.T) {
 		plain:       "permission denied: it is a file that may not be executed; chmod +x allows it",
 		t.TempDir(): "permission denied: it is a folder, no program",
 	} {
-		if err := explainExec(path, exec.Command(path).Start()); err == nil || !strings.HasSuffix(err.Error(), want) {
-			t.Errorf("%v, want %s", err, want)
-		}
+		err := explainExec(path, exec.Command(path).Start())
+		testkit.Want(t, err != nil && strings.HasSuffix(err.Error(), want), "%v, want %s", err, want)
 	}
 	missing := filepath.Join(t.TempDir(), "missing")
-	if err := explainExec(missing, exec.Command(missing).Start()); err == nil || !strings.HasSuffix(err.Error(), "missing: no such file or directory") {
-		t.Errorf("a file that is not there: %v", err)
-	}
+	err := explainExec(missing, exec.Command(missing).Start())
+	testkit.Want(t, err != nil && strings.HasSuffix(err.Error(), "missing: no such file or directory"), "a file that is not there: %v", err)
 	t.Chdir(t.TempDir())
 	folder, _ := os.Getwd()
 	const relative = "bin/worker"
@@ -49,18 +45,15 @@ func TestExplainExec(t *testing.T) {
 		t.Errorf("a file that is not there: %v", err)
 	}
 	noNull := &fs.PathError{Op: "open", Path: os.DevNull, Err: syscall.ENOENT}
-	if err := explainExec("/bin/sh", noNull); !errors.Is(err, noNull) || strings.Contains(err.Error(), "loader") {
-		t.Errorf("without %s: %v", os.DevNull, err)
-	}
+	err = explainExec("/bin/sh", noNull)
+	testkit.Want(t, errors.Is(err, noNull) && !strings.Contains(err.Error(), "loader"), "without %s: %v", os.DevNull, err)
 	for limit, want := range map[syscall.Errno]string{
 		syscall.EAGAIN: "no more processes may be started, see ulimit -u and the pids limit of the container",
 		syscall.EMFILE: "no more may be opened by this process, see ulimit -n",
 	} {
-		if err := explainExec(missing, limit); !errors.Is(err, limit) || !strings.HasSuffix(err.Error(), want) {
-			t.Errorf("%v, want %s", err, want)
-		}
+		err = explainExec(missing, limit)
+		testkit.Want(t, errors.Is(err, limit) && strings.HasSuffix(err.Error(), want), "%v, want %s", err, want)
 	}
-	if err := explainExec(missing, nil); err != nil {
-		t.Errorf("no error: %v", err)
-	}
+	err = explainExec(missing, nil)
+	testkit.Want(t, err == nil, "no error: %v", err)
 }

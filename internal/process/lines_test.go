@@ -33,9 +33,8 @@ func TestSplitterCutsLines(t *testing.T) {
 				s.write(part)
 			}
 			s.flush()
-			if !slices.Equal(got, test.want) {
-				t.Errorf("%.10q in steps of %d: got %d lines, want %d", test.stream, step, len(got), len(test.want))
-			}
+			testkit.Want(t, slices.Equal(got, test.want),
+				"%.10q in steps of %d: got %d lines, want %d", test.stream, step, len(got), len(test.want))
 		}
 	}
 }
@@ -51,25 +50,20 @@ func TestLinesEndAtTheirDeadline(t *testing.T) {
 		defer close(done)
 		Lines(ours, func(text []byte) { got = append(got, string(text)) })
 	}()
-	if _, err := io.WriteString(theirs, "one\ntw"); err != nil {
-		t.Fatal(err)
-	}
+	_, err := io.WriteString(theirs, "one\ntw")
+	testkit.Must(t, err)
 	testkit.Must(t, ours.SetReadDeadline(time.Now()))
 	<-done
-	if want := []string{"one", "tw"}; !slices.Equal(got, want) {
-		t.Errorf("got %q, want %q", got, want)
-	}
+	want := []string{"one", "tw"}
+	testkit.Want(t, slices.Equal(got, want), "got %q, want %q", got, want)
 }
 
 // R18: the list of the keeper ends as it was told, whatever else is in it.
 func TestKeeperReadsItsList(t *testing.T) {
 	got := readGroups(strings.NewReader("add 10\nadd 11\ndel 10\n\nhello\nadd x\ndel 99\nadd 12"))
-	if len(got) != 2 {
-		t.Errorf("groups %v, want 11 and 12", got)
-	}
+	testkit.Want(t, len(got) == 2, "groups %v, want 11 and 12", got)
 	for _, group := range []Group{11, 12} {
-		if _, listed := got[group]; !listed {
-			t.Errorf("group %d is missing", group)
-		}
+		_, listed := got[group]
+		testkit.Want(t, listed, "group %d is missing", group)
 	}
 }

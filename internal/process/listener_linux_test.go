@@ -50,9 +50,8 @@ func TestListenerOwners(t *testing.T) {
 			address = netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), uint16(tcp.Port)).String()
 		}
 		owners, err := group.Listeners(test.network, address)
-		if err != nil || !slices.Contains(owners, os.Getpid()) {
-			t.Errorf("%s: owners %v, %v; want %d among them", test.listen, owners, err, os.Getpid())
-		}
+		testkit.Want(t, err == nil && slices.Contains(owners, os.Getpid()),
+			"%s: owners %v, %v; want %d among them", test.listen, owners, err, os.Getpid())
 		if owners, err := stranger.Listeners(test.network, address); !errors.Is(err, ErrStranger) {
 			t.Errorf("%s, stranger: owners %v, %v", test.listen, owners, err)
 		}
@@ -83,14 +82,10 @@ func TestSharedAddress(t *testing.T) {
 	}
 	own := Group(unix.Getpgrp())
 	at, by, mark := SharedAddress([]Group{own, 1}, 0)
-	if len(by) > 0 {
-		t.Errorf("%s is said to be shared by %v", at, by)
-	}
+	testkit.Want(t, len(by) == 0, "%s is said to be shared by %v", at, by)
 	// Nobody else's group listens there; the same one twice stands for two.
 	at, by, first := SharedAddress([]Group{own, own}, mark)
-	if at != address || len(by) != 2 {
-		t.Errorf("%s is said to be shared by %v, want %s by two", at, by, address)
-	}
+	testkit.Want(t, at == address && len(by) == 2, "%s is said to be shared by %v, want %s by two", at, by, address)
 	// Nobody is looked into again while nothing has changed.
 	if at, by, _ := SharedAddress([]Group{own, own}, first); len(by) > 0 {
 		t.Errorf("processes were looked into again: %s is shared by %v", at, by)
@@ -101,8 +96,6 @@ func TestSharedAddress(t *testing.T) {
 func TestListenPreference(t *testing.T) {
 	want := []string{"127.0.0.1", "::ffff:127.0.0.1", "0.0.0.0", "::"}
 	for i, addr := range listenPreference(netip.MustParseAddr("127.0.0.1")) {
-		if addr != netip.MustParseAddr(want[i]) {
-			t.Errorf("place %d: %v, want %s", i, addr, want[i])
-		}
+		testkit.Want(t, addr == netip.MustParseAddr(want[i]), "place %d: %v, want %s", i, addr, want[i])
 	}
 }
