@@ -107,9 +107,8 @@ func TestStrangersGiveWay(t *testing.T) {
 			m.from("192.0.2.1")
 		}
 		m.from("192.0.2.2") // a stranger as well, of an address with less
-		if _, err := silent.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
-			t.Errorf("the oldest stays: %v", err)
-		}
+		_, err := silent.Read(make([]byte, 1))
+		testkit.Want(t, errors.Is(err, io.EOF), "the oldest stays: %v", err)
 		for range 3 {
 			if got, err := m.post(m.from("192.0.2.8"), token); err != nil || got != "HTTP/1.1 200 OK" {
 				t.Fatalf("%q, %v", got, err)
@@ -119,9 +118,7 @@ func TestStrangersGiveWay(t *testing.T) {
 		if got, err := m.post(app, token); err != nil || got != "HTTP/1.1 200 OK" {
 			t.Errorf("who has the token lost its connection: %q, %v", got, err)
 		}
-		if n := m.server.conns.count(); n != mostConnections {
-			t.Errorf("%d connections, want %d", n, mostConnections)
-		}
+		testkit.Equal(t, m.server.conns.count(), mostConnections, "connections")
 	})
 }
 
@@ -135,9 +132,8 @@ func TestIdleConnectionsGiveWay(t *testing.T) {
 				t.Fatalf("%q, %v", got, err)
 			}
 		}
-		if _, err := m.post(m.from("192.0.2.2"), token); err == nil {
-			t.Error("nobody was idle for long")
-		}
+		_, err := m.post(m.from("192.0.2.2"), token)
+		testkit.Want(t, err != nil, "nobody was idle for long")
 		pass(patience)
 		if got, err := m.post(m.from("192.0.2.2"), token); err != nil || got != "HTTP/1.1 200 OK" {
 			t.Errorf("%q, %v", got, err)
@@ -151,17 +147,13 @@ func TestStrangersEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMemory(t)
 		plain := m.from("192.0.2.1")
-		if got, err := m.post(plain, "wrong"); err != nil || got != "HTTP/1.1 401 Unauthorized" {
-			t.Errorf("%q, %v", got, err)
-		}
-		if _, err := plain.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
-			t.Errorf("refused, and still open: %v", err)
-		}
+		got, err := m.post(plain, "wrong")
+		testkit.Want(t, err == nil && got == "HTTP/1.1 401 Unauthorized", "%q, %v", got, err)
+		_, err = plain.Read(make([]byte, 1))
+		testkit.Want(t, errors.Is(err, io.EOF), "refused, and still open: %v", err)
 		began := time.Now()
 		m.greeted("192.0.2.1").WantClosed()
-		if took := time.Since(began); took != strangerTime {
-			t.Errorf("a preface alone stayed %v, want %v", took, strangerTime)
-		}
+		testkit.Equal(t, time.Since(began), strangerTime, "a preface alone stayed")
 		began = time.Now()
 		trying := m.greeted("192.0.2.1")
 		for n := range uint32(17) {
@@ -169,9 +161,7 @@ func TestStrangersEnd(t *testing.T) {
 		}
 		trying.Skip(testkit.Headers, testkit.RST)
 		trying.WantClosed()
-		if took := time.Since(began); took != 0 {
-			t.Errorf("seventeen tries took %v", took)
-		}
+		testkit.Equal(t, time.Since(began), 0, "seventeen tries took")
 	})
 }
 
@@ -188,18 +178,14 @@ func TestNoMessageIsWaitedFor(t *testing.T) {
 		p.WriteData(3, noEnd, []byte{0, 0, 1, 0, 0, 1})
 		began := time.Now()
 		wantStatus(t, p, 3, "4")
-		if took := time.Since(began); took != 2*requestTime {
-			t.Errorf("half a message was waited for %v, want %v", took, 2*requestTime)
-		}
+		testkit.Equal(t, time.Since(began), 2*requestTime, "half a message was waited for")
 	})
 }
 
 func wantStatus(t *testing.T, p *testkit.Peer, stream uint32, want string) {
 	t.Helper()
 	for _, f := range p.WantHeaders(stream, end) {
-		if f.Name == "grpc-status" && f.Value != want {
-			t.Errorf("stream %d ended with %s, want %s", stream, f.Value, want)
-		}
+		testkit.Want(t, f.Name != "grpc-status" || f.Value == want, "stream %d ended with %s, want %s", stream, f.Value, want)
 	}
 }
 

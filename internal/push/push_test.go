@@ -78,8 +78,7 @@ func serveTo(t *testing.T, token string) (to *noted, server *Server, address str
 	t.Helper()
 	testkit.CheckLeaks(t)
 	to = new(noted)
-	on, err := net.Listen("tcp", "127.0.0.1:0")
-	testkit.Must(t, err)
+	on := testkit.Listen(t)
 	server = Serve(on, to, token, slog.New(slog.DiscardHandler))
 	t.Cleanup(func() {
 		http.DefaultClient.CloseIdleConnections()
@@ -95,18 +94,14 @@ func TestShutdown(t *testing.T) {
 	testkit.Must(t, err)
 	defer silent.Close()
 	client := dial(t, address) // stays connected
-	if _, err := client.Publish(t.Context(), &pushpb.PublishRequest{Channel: "c"}, grpc.WaitForReady(true)); err != nil {
-		t.Fatal(err)
-	}
+	_, err = client.Publish(t.Context(), &pushpb.PublishRequest{Channel: "c"}, grpc.WaitForReady(true))
+	testkit.Must(t, err)
 	testkit.Eventually(t, 20*time.Second, "both connections", func() bool { return server.conns.count() == 2 })
 	ctx, cancel := context.WithTimeout(context.Background(), headerTime/2)
 	defer cancel()
-	if err := server.Shutdown(ctx); err != nil || ctx.Err() != nil {
-		t.Errorf("%v, %v", err, ctx.Err())
-	}
-	if err := <-server.Failed(); err != nil {
-		t.Error(err)
-	}
+	err = server.Shutdown(ctx)
+	testkit.Want(t, err == nil && ctx.Err() == nil, "%v, %v", err, ctx.Err())
+	testkit.Must(t, <-server.Failed())
 }
 
 // Each request over HTTP, and what is wrong with others.
@@ -149,9 +144,8 @@ func TestRequestsOverHTTP(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			status, answer := post(t, address, tc.path, tc.body, "application/json", nil)
-			if hasID := strings.Contains(answer, `{"id":"id"}`); hasID != (status == 200 && (tc.path == "publish" || tc.path == "broadcast")) {
-				t.Errorf("answered %s", answer)
-			}
+			testkit.Want(t, strings.Contains(answer, `{"id":"id"}`) == (status == 200 && (tc.path == "publish" || tc.path == "broadcast")),
+				"answered %s", answer)
 			if got := to.take(); status != tc.status || status == 200 && got != tc.says || status != 200 && (!strings.Contains(answer, tc.says) || got != "") {
 				t.Errorf("%d %s, asked %s", status, answer, got)
 			}
@@ -202,32 +196,20 @@ func TestRequestsOverGRPC(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	reply, err := client.Publish(ctx, &pushpb.PublishRequest{Channel: "c", Args: `[1]`})
-	if err != nil || reply.GetId() != "id" {
-		t.Fatalf("%v, %v", reply, err)
-	}
+	testkit.Need(t, err == nil && reply.GetId() == "id", "%v, %v", reply, err)
 	_, err1 := client.Broadcast(ctx, &pushpb.BroadcastRequest{To: &pushpb.BroadcastRequest_Everyone{Everyone: true}, Channel: "c"})
 	_, err2 := client.Disconnect(ctx, &pushpb.DisconnectRequest{To: &pushpb.DisconnectRequest_Connection{Connection: "x"}, Code: 1008})
 	_, err3 := client.Unsubscribe(ctx, &pushpb.UnsubscribeRequest{To: &pushpb.UnsubscribeRequest_User{User: "u"}, Channel: "c"})
-	if err := errors.Join(err1, err2, err3); err != nil {
-		t.Error(err)
-	}
+	testkit.Must(t, errors.Join(err1, err2, err3))
 	want := `publish c [1]; {"action":"broadcast","everyone":true,"channel":"c"}; {"action":"disconnect","connection":"x","code":1008}; {"action":"unsubscribe","user":"u","channel":"c"}`
-	if got := to.take(); got != want {
-		t.Errorf("asked %s", got)
-	}
+	testkit.Equal(t, to.take(), want, "asked")
 	_, err = client.Publish(ctx, &pushpb.PublishRequest{Channel: "c", Args: `no JSON`})
-	if status.Code(err) != codes.InvalidArgument {
-		t.Errorf("no JSON: %v", err)
-	}
+	testkit.Want(t, status.Code(err) == codes.InvalidArgument, "no JSON: %v", err)
 	_, err = client.Publish(ctx, &pushpb.PublishRequest{Channel: "c", Args: strings.Repeat("1", 1<<20)})
-	if status.Code(err) != codes.ResourceExhausted {
-		t.Errorf("too long: %v", err)
-	}
+	testkit.Want(t, status.Code(err) == codes.ResourceExhausted, "too long: %v", err)
 	to.fail(errors.New("gone"))
 	_, err = client.Disconnect(ctx, &pushpb.DisconnectRequest{To: &pushpb.DisconnectRequest_User{User: "u"}})
-	if status.Code(err) != codes.Unavailable {
-		t.Errorf("no broker: %v", err)
-	}
+	testkit.Want(t, status.Code(err) == codes.Unavailable, "no broker: %v", err)
 }
 
 // With a token nothing is done without it.
@@ -245,9 +227,8 @@ func TestToken(t *testing.T) {
 		if (err == nil) != right || !right && codeOf(err) != codes.Unauthenticated {
 			t.Errorf("%q over gRPC: %v", given, err)
 		}
-		if got := to.take(); (got != "") != right {
-			t.Errorf("%q: asked %s", given, got)
-		}
+		got := to.take()
+		testkit.Want(t, (got != "") == right, "%q: asked %s", given, got)
 	}
 }
 
@@ -264,18 +245,15 @@ func TestConnectionsAreBounded(t *testing.T) {
 		}
 	})
 	for range mostConnections {
-		nc, err := net.Dial("tcp", address)
-		testkit.Must(t, err)
+		nc := testkit.Dial(t, address)
 		held = append(held, nc)
 	}
-	if status, answer := post(t, address, "publish", `{"channel":"c"}`, "application/json", nil); status != http.StatusOK {
-		t.Errorf("one more: %d %s", status, answer)
-	}
+	status, answer := post(t, address, "publish", `{"channel":"c"}`, "application/json", nil)
+	testkit.Want(t, status == http.StatusOK, "one more: %d %s", status, answer)
 	for _, nc := range []net.Conn{held[0], held[1]} {
 		testkit.Must(t, nc.SetReadDeadline(time.Now().Add(20*time.Second)))
-		if _, err := nc.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
-			t.Errorf("a silent one has not ended: %v", err)
-		}
+		_, err := nc.Read(make([]byte, 1))
+		testkit.Want(t, errors.Is(err, io.EOF), "a silent one has not ended: %v", err)
 	}
 	testkit.Eventually(t, 20*time.Second, "the others to end", func() bool { return server.conns.count() == 1 })
 }
