@@ -4,6 +4,8 @@ import (
 	"math"
 	"testing"
 	"time"
+
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 const ms = time.Millisecond
@@ -54,9 +56,7 @@ func TestIdealAgreesWithTheory(t *testing.T) {
 			sum += wait
 		}
 		got := sum / time.Duration(len(calls))
-		if math.Abs(Share(got, tc.want)-1) > 0.05 {
-			t.Errorf("%s: mean wait %v, want %v", tc.name, got, tc.want)
-		}
+		testkit.Want(t, math.Abs(Share(got, tc.want)-1) <= 0.05, "%s: mean wait %v, want %v", tc.name, got, tc.want)
 	}
 }
 
@@ -83,18 +83,13 @@ func TestPreferringServesOneFirst(t *testing.T) {
 	for _, caller := range []int{0, 1} {
 		before := Quantile(fair.Waits(OfCaller(caller)), 0.99)
 		after := Quantile(preferred.Waits(OfCaller(caller)), 0.99)
-		if (after < before) != (caller == 1) {
-			t.Errorf("caller %d: p99 of the wait %v, preferring %v", caller, before, after)
-		}
+		testkit.Want(t, (after < before) == (caller == 1), "caller %d: p99 of the wait %v, preferring %v", caller, before, after)
 	}
 	_, held := fair.Held(Everyone)
-	if _, other := preferred.Held(Everyone); other != held {
-		t.Errorf("work %v, preferring %v", held, other)
-	}
+	_, other := preferred.Held(Everyone)
+	testkit.Want(t, other == held, "work %v, preferring %v", held, other)
 	alone := Preferring(0, calls[:1], 4, Handlers{})
-	if alone.Records[0].Wait != 0 || alone.Records[0].Ending != Answered {
-		t.Errorf("a call alone: %+v", alone.Records[0])
-	}
+	testkit.Want(t, alone.Records[0].Wait == 0 && alone.Records[0].Ending == Answered, "a call alone: %+v", alone.Records[0])
 }
 
 // A caller's calls do not change with those of another, and a burst brings more
@@ -108,13 +103,9 @@ func TestDraw(t *testing.T) {
 	two := only(w.Draw(), 0)
 	w.Callers = w.Callers[:1]
 	one := w.Draw()
-	if len(one) != len(two) {
-		t.Fatalf("%d calls alone, %d beside another caller", len(one), len(two))
-	}
+	testkit.Need(t, len(one) == len(two), "%d calls alone, %d beside another caller", len(one), len(two))
 	for i := range one {
-		if one[i] != two[i] {
-			t.Fatalf("call %d is %+v alone, %+v beside another caller", i, one[i], two[i])
-		}
+		testkit.Need(t, one[i] == two[i], "call %d is %+v alone, %+v beside another caller", i, one[i], two[i])
 	}
 	w.Bursts = []Burst{{From: 10 * time.Second, To: 20 * time.Second, Factor: 3}}
 	counts := map[int]int{}
@@ -122,9 +113,7 @@ func TestDraw(t *testing.T) {
 		counts[int(c.Arrives/(10*time.Second))]++
 	}
 	for i, want := range []int{1000, 3000, 1000} {
-		if math.Abs(float64(counts[i]-want)) > 0.1*float64(want) {
-			t.Errorf("%d calls in part %d, want about %d", counts[i], i, want)
-		}
+		testkit.Want(t, math.Abs(float64(counts[i]-want)) <= 0.1*float64(want), "%d calls in part %d, want about %d", counts[i], i, want)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/cabrank/cabrank/internal/rank"
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // one serves calls on one worker.
@@ -83,9 +84,7 @@ func TestWorkers(t *testing.T) {
 			t.Errorf("%s: wait %v, held %v, %d refusals; want %v, %v, %d", tc.name,
 				second.Wait, first.Held, r.Refusals, tc.wait, tc.held, tc.refusals)
 		}
-		if second.Ending != Answered || second.Sojourn != second.Wait+second.Held {
-			t.Errorf("%s: the second call: %+v", tc.name, second)
-		}
+		testkit.Want(t, second.Ending == Answered && second.Sojourn == second.Wait+second.Held, "%s: the second call: %+v", tc.name, second)
 	}
 }
 
@@ -121,9 +120,7 @@ func TestEndings(t *testing.T) {
 				r.Ending, r.Sojourn, r.Starts, tc.ending, tc.after, tc.starts)
 		}
 		ideal := FirstCome([]Call{busy, tc.call}, 1, Handlers{}).Records[1]
-		if ideal != r {
-			t.Errorf("%s: the ideal says %+v, want %+v", tc.name, ideal, r)
-		}
+		testkit.Want(t, ideal == r, "%s: the ideal says %+v, want %+v", tc.name, ideal, r)
 	}
 	full := Run(System{Workers: []Worker{{Slots: 1}}}, []Call{busy, busy})
 	if r := full.Records[1]; r.Ending != Refused || r.Reason != rank.QueueFull || r.Sojourn != 0 {
