@@ -40,16 +40,12 @@ func TestUnfitConnectionIsLeft(t *testing.T) {
 			push := func() error { return c.Do(within(t), c.B().Lpush().Key("k").Element("x").Build()).Error() }
 			testkit.Must(t, push())
 			lost.Store(100)
-			if err := push(); !redislink.IsUnfit(err) {
-				t.Errorf("got %v", err)
-			}
+			err = push()
+			testkit.Want(t, redislink.IsUnfit(err), "got %v", err)
 			lost.Store(1)
-			if err := push(); err != nil {
-				t.Errorf("after that: %v", err)
-			}
-			if n := strings.Count(log.String(), "\n"); n != 1 || !strings.Contains(log.String(), said) {
-				t.Errorf("the log has %q", log.String())
-			}
+			err = push()
+			testkit.Want(t, err == nil, "after that: %v", err)
+			testkit.Want(t, strings.Count(log.String(), "\n") == 1 && strings.Contains(log.String(), said), "the log has %q", log.String())
 		})
 	}
 }
@@ -67,8 +63,7 @@ func TestReplicaIsFound(t *testing.T) {
 	testkit.Must(t, err)
 	defer c.Close()
 	for i, want := range []bool{false, true} {
-		if _, err := c.Check(within(t), c, ""); (err == nil) != want {
-			t.Errorf("%d: %v", i, err)
-		}
+		_, err = c.Check(within(t), c, "")
+		testkit.Want(t, (err == nil) == want, "%d: %v", i, err)
 	}
 }

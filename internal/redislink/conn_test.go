@@ -4,6 +4,8 @@ import (
 	"errors"
 	"net"
 	"testing"
+
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // scriptedConn writes as the script says.
@@ -31,9 +33,7 @@ func TestHasWritten(t *testing.T) {
 	} {
 		before := c.Written()
 		bad := c.hold(scriptedConn{write: func(b []byte) (int, error) {
-			if !c.HasWritten(before, nil) {
-				t.Error("what is being written has not gone")
-			}
+			testkit.Want(t, c.HasWritten(before, nil), "what is being written has not gone")
 			if one.others {
 				_, _ = good.Write(b)
 			}

@@ -15,22 +15,17 @@ import (
 // of TLS.
 func TestEndBehindAGoodbye(t *testing.T) {
 	testkit.CheckLeaks(t)
-	on, err := net.Listen("tcp", "127.0.0.1:0")
-	testkit.Must(t, err)
+	on := testkit.Listen(t)
 	defer on.Close()
-	here, err := net.Dial("tcp", on.Addr().String())
-	testkit.Must(t, err)
+	here := testkit.Dial(t, on.Addr().String())
 	defer here.Close()
 	there, err := on.Accept()
 	testkit.Must(t, err)
 	raw, err := here.(*net.TCPConn).SyscallConn()
 	testkit.Must(t, err)
-	if _, err := there.Write([]byte("-ERR idle for too long\r\n")); err != nil {
-		t.Fatal(err)
-	}
-	if hasEnded(raw) {
-		t.Error("it has not ended")
-	}
+	_, err = there.Write([]byte("-ERR idle for too long\r\n"))
+	testkit.Must(t, err)
+	testkit.Want(t, !hasEnded(raw), "it has not ended")
 	there.Close()
 	testkit.Eventually(t, time.Minute, "the end to be seen", func() bool { return hasEnded(raw) })
 }
@@ -56,14 +51,10 @@ func TestEndedConnectionIsNotWrittenTo(t *testing.T) {
 		})
 	}
 	for range 20 {
-		if err := c.Do(within(t), c.B().Ping().Build()).Error(); err != nil {
-			t.Error(err)
-		}
+		testkit.Must(t, c.Do(within(t), c.B().Ping().Build()).Error())
 		cut()
 		for _, answer := range c.DoMulti(within(t), c.B().Ping().Build(), c.B().Ping().Build()) {
-			if err := answer.Error(); err != nil {
-				t.Error(err)
-			}
+			testkit.Must(t, answer.Error())
 		}
 		cut()
 	}
