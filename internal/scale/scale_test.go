@@ -3,6 +3,8 @@ package scale
 import (
 	"testing"
 	"time"
+
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // feed drives a Scaler with counters that grow evenly: a load without chance.
@@ -41,18 +43,16 @@ func (f *feed) pass(d time.Duration) Decision {
 		}
 		before := f.last.Wanted
 		f.last = f.scaler.Decide(f.sample)
-		if f.last.Changed && f.last.Words == "" {
-			f.t.Errorf("%d to %d workers for %v without a word", before, f.last.Wanted, f.last.Reason)
-		}
+		testkit.Want(f.t, !f.last.Changed || f.last.Words != "",
+			"%d to %d workers for %v without a word", before, f.last.Wanted, f.last.Reason)
 	}
 	return f.last
 }
 
 func (f *feed) want(wanted int, reason Reason) {
 	f.t.Helper()
-	if f.last.Wanted != wanted || f.last.Reason != reason {
-		f.t.Errorf("%d workers for %v (%q), want %d for %v", f.last.Wanted, f.last.Reason, f.last.Words, wanted, reason)
-	}
+	testkit.Want(f.t, f.last.Wanted == wanted && f.last.Reason == reason,
+		"%d workers for %v (%q), want %d for %v", f.last.Wanted, f.last.Reason, f.last.Words, wanted, reason)
 }
 
 // 40 calls of 0.1 s per second keep 4 slots busy: 4 + 1.5 sqrt(4) are wanted.
@@ -61,9 +61,7 @@ func TestSquareRootStaffing(t *testing.T) {
 	f.rate = 40
 	f.pass(2 * time.Minute)
 	f.want(7, Enough)
-	if f.last.Load < 3.9 || f.last.Load > 4.1 {
-		t.Errorf("the load is %.2f slots, want 4", f.last.Load)
-	}
+	testkit.Want(t, f.last.Load >= 3.9 && f.last.Load <= 4.1, "the load is %.2f slots, want 4", f.last.Load)
 }
 
 func TestStaff(t *testing.T) {
@@ -112,12 +110,10 @@ func TestFewerSlowly(t *testing.T) {
 		for f.last.Wanted == before && f.sample.Now < at+10*time.Minute {
 			f.pass(250 * time.Millisecond)
 		}
-		if f.last.Wanted != before-1 || f.last.Reason != LessLoad {
-			t.Fatalf("from %d to %d workers for %v (%s)", before, f.last.Wanted, f.last.Reason, f.last.Words)
-		}
-		if before < 7 && f.sample.Now-at < downEvery {
-			t.Errorf("from %d to %d workers after %v", before, f.last.Wanted, f.sample.Now-at)
-		}
+		testkit.Need(t, f.last.Wanted == before-1 && f.last.Reason == LessLoad,
+			"from %d to %d workers for %v (%s)", before, f.last.Wanted, f.last.Reason, f.last.Words)
+		testkit.Want(t, before >= 7 || f.sample.Now-at >= downEvery,
+			"from %d to %d workers after %v", before, f.last.Wanted, f.sample.Now-at)
 	}
 }
 
@@ -131,14 +127,10 @@ func TestHoldDoubles(t *testing.T) {
 		now += time.Minute
 		h.raised(now)
 	}
-	if h.length != holdMost {
-		t.Errorf("after ten changes of mind the hold is %v, want %v", h.length, holdMost)
-	}
+	testkit.Want(t, h.length == holdMost, "after ten changes of mind the hold is %v, want %v", h.length, holdMost)
 	h.lowered(now)
 	h.raised(now + 5*holdMost)
-	if h.length != holdLeast {
-		t.Errorf("after a long calm the hold is %v, want %v", h.length, holdLeast)
-	}
+	testkit.Want(t, h.length == holdLeast, "after a long calm the hold is %v, want %v", h.length, holdLeast)
 }
 
 func TestHoldRemembersTheLargestNeed(t *testing.T) {
@@ -147,16 +139,10 @@ func TestHoldRemembersTheLargestNeed(t *testing.T) {
 	h.note(3, 0)
 	h.note(8, time.Minute)
 	h.note(2, 5*time.Minute)
-	if got := h.most(5 * time.Minute); got != 8 {
-		t.Errorf("most is %d, want 8", got)
-	}
-	if got := h.most(6*time.Minute + bucket); got != 2 {
-		t.Errorf("after six minutes most is %d, want 2", got)
-	}
+	testkit.Equal(t, h.most(5*time.Minute), 8, "most")
+	testkit.Equal(t, h.most(6*time.Minute+bucket), 2, "after six minutes most")
 	h.note(1, 100*time.Hour)
-	if got := h.most(100 * time.Hour); got != 1 {
-		t.Errorf("after days most is %d, want 1", got)
-	}
+	testkit.Equal(t, h.most(100*time.Hour), 1, "after days most")
 }
 
 // Busy workers beyond the CPUs do not help a service that computes; one that waits
@@ -185,9 +171,7 @@ func TestFullCPUAsksForNoMore(t *testing.T) {
 	before := f.last.Wanted
 	f.run, f.cpu = 1, 0.05 // the same CPU time, ten times as long
 	f.pass(5 * time.Minute)
-	if f.last.Wanted != before || f.last.Reason != CPU {
-		t.Errorf("from %d to %d workers for %v", before, f.last.Wanted, f.last.Reason)
-	}
+	testkit.Want(t, f.last.Wanted == before && f.last.Reason == CPU, "from %d to %d workers for %v", before, f.last.Wanted, f.last.Reason)
 }
 
 // What workers use while they have nothing to do says nothing of calls.
@@ -274,14 +258,10 @@ func TestCallsThatLast(t *testing.T) {
 		}
 	}
 	stream(2 * time.Minute)
-	if f.last.Load < 13.5 || f.last.Load > 14.5 {
-		t.Errorf("the load is %.2f slots, want 14", f.last.Load)
-	}
+	testkit.Want(t, f.last.Load >= 13.5 && f.last.Load <= 14.5, "the load is %.2f slots, want 14", f.last.Load)
 	f.rate = 80
 	stream(time.Minute)
-	if f.last.Load < 17 || f.last.Load > 19 {
-		t.Errorf("after a step of short calls the load is %.2f slots, want 18", f.last.Load)
-	}
+	testkit.Want(t, f.last.Load >= 17 && f.last.Load <= 19, "after a step of short calls the load is %.2f slots, want 18", f.last.Load)
 }
 
 func TestTooManyChanges(t *testing.T) {
@@ -348,14 +328,11 @@ func TestSetByHand(t *testing.T) {
 func TestReasonsHaveNames(t *testing.T) {
 	seen := map[string]bool{}
 	for _, r := range Reasons() {
-		if name := r.String(); name == "" || name == "unknown" || seen[name] {
-			t.Errorf("reason %d is called %q", r, name)
-		}
+		name := r.String()
+		testkit.Want(t, name != "" && name != "unknown" && !seen[name], "reason %d is called %q", r, name)
 		seen[r.String()] = true
 	}
-	if got := reasons.String(); got != "unknown" {
-		t.Errorf("beyond the last is %q", got)
-	}
+	testkit.Equal(t, reasons.String(), "unknown", "beyond the last")
 }
 
 // Whatever is counted, the number stays within its bounds and a decision takes no
@@ -376,9 +353,8 @@ func FuzzDecide(f *testing.F) {
 			sample.SlotTime += time.Duration(slotTime)
 			sample.CPU += time.Duration(slotTime / 2)
 			sample.Shed += uint64(i & 1)
-			if d := s.Decide(sample); d.Wanted < 2 || d.Wanted > 9 {
-				t.Fatalf("%d workers are wanted", d.Wanted)
-			}
+			d := s.Decide(sample)
+			testkit.Need(t, d.Wanted >= 2 && d.Wanted <= 9, "%d workers are wanted", d.Wanted)
 		}
 	})
 }
