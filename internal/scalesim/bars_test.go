@@ -11,6 +11,7 @@ import (
 
 	"github.com/cabrank/cabrank/internal/ranksim"
 	"github.com/cabrank/cabrank/internal/scale"
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // What the number of workers must reach (docs/workers.md), under a virtual clock:
@@ -96,15 +97,12 @@ func TestBarSteadyLoad(t *testing.T) {
 			ratio, p99 := mean/float64(best), r.Waits.Quantile(0.99)
 			say("| %s | %.2f | %.2f | %d | %.2f | %v | %v | %d | %d |\n", w.name, share, mean, best, ratio,
 				p99.Round(time.Millisecond), r.Waits.Max().Round(time.Millisecond), changes, flaps)
-			if flaps > 0 || changes > 1 {
-				t.Errorf("%s at %.2f: %d flaps, %d changes after half an hour: %v", w.name, share, flaps, changes, r.Changes)
-			}
-			if p99 > 3*w.mean/2 {
-				t.Errorf("%s at %.2f: p99 of the wait is %v, more than 1.5 times the service time", w.name, share, p99)
-			}
-			if mean > float64(best)*1.34+0.5 {
-				t.Errorf("%s at %.2f: %.2f workers, best fixed %d (p99 %v)", w.name, share, mean, best, fixed.Waits.Quantile(0.99))
-			}
+			testkit.Want(t, flaps == 0 && changes <= 1,
+				"%s at %.2f: %d flaps, %d changes after half an hour: %v", w.name, share, flaps, changes, r.Changes)
+			testkit.Want(t, p99 <= 3*w.mean/2,
+				"%s at %.2f: p99 of the wait is %v, more than 1.5 times the service time", w.name, share, p99)
+			testkit.Want(t, mean <= float64(best)*1.34+0.5,
+				"%s at %.2f: %.2f workers, best fixed %d (p99 %v)", w.name, share, mean, best, fixed.Waits.Quantile(0.99))
 		}
 	}
 }
@@ -118,9 +116,7 @@ func TestBarBatches(t *testing.T) {
 	p.Batch = 10
 	r := p.Run(barSeed, 1, barDay)
 	flaps, changes := r.Flaps(settling)
-	if flaps > 0 || changes > 1 {
-		t.Errorf("%d flaps, %d changes: %v", flaps, changes, r.Changes)
-	}
+	testkit.Want(t, flaps == 0 && changes <= 1, "%d flaps, %d changes: %v", flaps, changes, r.Changes)
 }
 
 // changing is a load that changes, in workers that are always busy: 1x is four.
@@ -178,9 +174,8 @@ func TestBarChangingLoad(t *testing.T) {
 				say("| %s | %s | %v | %.2f | %d | %.2f | %v | %v | %v | %v | %d |\n", w.name, c.name, boot, r.WorkerSeconds/c.until.Seconds(), best, ratio,
 					r.Waits.Quantile(0.5).Round(time.Millisecond), r.Waits.Quantile(0.99).Round(time.Millisecond), r.Waits.Max().Round(time.Millisecond),
 					fixed.Waits.Quantile(0.99).Round(time.Millisecond), len(r.Changes))
-				if ratio > c.ratio {
-					t.Errorf("%s, %s, boot %v: worker-seconds %.2f of the best fixed number's, at most %.2f", w.name, c.name, boot, ratio, c.ratio)
-				}
+				testkit.Want(t, ratio <= c.ratio,
+					"%s, %s, boot %v: worker-seconds %.2f of the best fixed number's, at most %.2f", w.name, c.name, boot, ratio, c.ratio)
 				if limit := c.wait(boot) + 4*w.mean; r.Waits.Max() > limit {
 					t.Errorf("%s, %s, boot %v: a call waited for %v, at most %v", w.name, c.name, boot, r.Waits.Max(), limit)
 				}
@@ -213,12 +208,10 @@ func TestBarServiceSlowsDown(t *testing.T) {
 		}
 		p.From = 12 * time.Minute
 		r := p.Run(barSeed, 3, 30*time.Minute)
-		if n := r.Wanted(); n < 6 || n > 16 {
-			t.Errorf("%s: %d workers for a load of 6: %v", w.name, n, r.Changes)
-		}
-		if p99 := r.Waits.Quantile(0.99); p99 > 3*w.mean {
-			t.Errorf("%s: two minutes later the p99 of the wait is %v", w.name, p99)
-		}
+		n := r.Wanted()
+		testkit.Want(t, n >= 6 && n <= 16, "%s: %d workers for a load of 6: %v", w.name, n, r.Changes)
+		p99 := r.Waits.Quantile(0.99)
+		testkit.Want(t, p99 <= 3*w.mean, "%s: two minutes later the p99 of the wait is %v", w.name, p99)
 	}
 }
 
