@@ -28,9 +28,8 @@ func kinds(t testing.TB) *schema.Method {
 func compacted(t testing.TB, text []byte) string {
 	t.Helper()
 	var b bytes.Buffer
-	if err := json.Compact(&b, text); err != nil {
-		t.Fatalf("%s: %v", text, err)
-	}
+	err := json.Compact(&b, text)
+	testkit.Need(t, err == nil, "%s: %v", text, err)
 	return b.String()
 }
 
@@ -68,9 +67,7 @@ func TestJSON(t *testing.T) {
 			t.Errorf("%s: %v", in, err)
 			continue
 		}
-		if got := string(out[1:]); got != want {
-			t.Errorf("%s\ngot  %s\nwant %s", in, got, want)
-		}
+		testkit.Equal(t, string(out[1:]), want, "%s", in)
 	}
 }
 
@@ -92,9 +89,8 @@ func TestFaults(t *testing.T) {
 			t.Errorf("%s: %v", in, err)
 		}
 	}
-	if _, err := m.AppendAnswer(nil, []byte{0xff}); err == nil {
-		t.Error("bytes that are no message")
-	}
+	_, err := m.AppendAnswer(nil, []byte{0xff})
+	testkit.Want(t, err != nil, "bytes that are no message")
 }
 
 // What is deep is refused: 400 KB of one Any in another would take seconds, which no
@@ -106,17 +102,14 @@ func TestDepth(t *testing.T) {
 	}
 	encoded, err := m.AppendRequest(nil, nested(40))
 	testkit.Must(t, err)
-	if _, err := m.AppendAnswer(nil, encoded); err != nil {
-		t.Fatal(err)
-	}
+	_, err = m.AppendAnswer(nil, encoded)
+	testkit.Must(t, err)
 	for _, in := range []string{string(nested(9_000)), strings.Repeat(`{"list":[`, 9_000) + strings.Repeat(`]}`, 9_000)} {
 		began := time.Now()
-		if _, err := m.AppendRequest(nil, []byte(in)); err == nil {
-			t.Errorf("%d bytes of %.20s... were taken", len(in), in)
-		}
-		if took := time.Since(began); took > 30*time.Second {
-			t.Errorf("%.20s... took %s", in, took)
-		}
+		_, err = m.AppendRequest(nil, []byte(in))
+		testkit.Want(t, err != nil, "%d bytes of %.20s... were taken", len(in), in)
+		took := time.Since(began)
+		testkit.Want(t, took <= 30*time.Second, "%.20s... took %s", in, took)
 	}
 }
 
@@ -140,12 +133,10 @@ func TestManyOfALargeType(t *testing.T) {
 	testkit.Must(t, err)
 	one := `{"@type":"t/large.M0"}`
 	began := time.Now()
-	if _, err := m.AppendRequest(nil, []byte(`{"all":[`+strings.Repeat(one+",", 30_000)+one+`]}`)); err != nil {
-		t.Fatal(err)
-	}
-	if took := time.Since(began); took > 30*time.Second {
-		t.Errorf("it took %s", took)
-	}
+	_, err = m.AppendRequest(nil, []byte(`{"all":[`+strings.Repeat(one+",", 30_000)+one+`]}`))
+	testkit.Must(t, err)
+	took := time.Since(began)
+	testkit.Want(t, took <= 30*time.Second, "it took %s", took)
 }
 
 // Whatever JSON comes, and whatever bytes: nothing panics, and what was taken once can
@@ -161,23 +152,15 @@ func FuzzJSON(f *testing.F) {
 		}
 		encoded, err := m.AppendRequest(nil, in)
 		if err != nil {
-			if strings.ContainsAny(err.Error(), "\r\n") || len(err.Error()) > 300 {
-				t.Errorf("%q", err)
-			}
+			testkit.Want(t, !strings.ContainsAny(err.Error(), "\r\n") && len(err.Error()) <= 300, "%q", err)
 			return
 		}
 		out, err := m.AppendAnswer(nil, encoded)
-		if err != nil {
-			t.Fatalf("%q: %v", encoded, err)
-		}
+		testkit.Need(t, err == nil, "%q: %v", encoded, err)
 		again, err := m.AppendRequest(nil, out)
-		if err != nil {
-			t.Fatalf("%s: %v", out, err)
-		}
+		testkit.Need(t, err == nil, "%s: %v", out, err)
 		back, err := m.AppendAnswer(nil, again)
-		if err != nil || !sameJSON(t, out, back) {
-			t.Errorf("%s\n%s\n%v", out, back, err)
-		}
+		testkit.Want(t, err == nil && sameJSON(t, out, back), "%s\n%s\n%v", out, back, err)
 	})
 }
 
@@ -201,9 +184,8 @@ func FuzzReadFiles(f *testing.F) {
 		if proto.Unmarshal(encoded, set) != nil {
 			return
 		}
-		if _, err := schema.Link(set); err != nil && strings.ContainsAny(err.Error(), "\r\n") {
-			t.Errorf("%q", err)
-		}
+		_, err := schema.Link(set)
+		testkit.Want(t, err == nil || !strings.ContainsAny(err.Error(), "\r\n"), "%q", err)
 	})
 }
 

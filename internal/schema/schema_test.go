@@ -122,9 +122,8 @@ func TestAsks(t *testing.T) {
 		want := func(path string, err error, asked int32) {
 			t.Helper()
 			m, got := known.Method(t.Context(), path)
-			if !errors.Is(got, err) || (m == nil) != (err != nil) || s.asked.Load() != asked {
-				t.Errorf("%s: %v, %d conversations; want %v, %d", path, got, s.asked.Load(), err, asked)
-			}
+			testkit.Want(t, errors.Is(got, err) && (m == nil) == (err != nil) && s.asked.Load() == asked,
+				"%s: %v, %d conversations; want %v, %d", path, got, s.asked.Load(), err, asked)
 		}
 		want(ioPath, schema.ErrUnknown, 1)
 		want(ioPath, schema.ErrUnknown, 1)
@@ -136,9 +135,7 @@ func TestAsks(t *testing.T) {
 		want("/"+work+"/Nothing", schema.ErrUnknown, 2)
 		pass(time.Second)
 		want("/"+work+"/Nothing", schema.ErrUnknown, 3)
-		if known.Known(ioPath) == nil || known.Known("/"+work+"/Nothing") != nil {
-			t.Error("what is known")
-		}
+		testkit.Want(t, known.Known(ioPath) != nil && known.Known("/"+work+"/Nothing") == nil, "what is known")
 	})
 }
 
@@ -151,27 +148,20 @@ func TestChanged(t *testing.T) {
 		testkit.Must(t, err)
 		known.Changed()
 		known.Changed()
-		if m := known.Known(ioPath); m != before {
-			t.Error("it is known no more")
-		}
+		testkit.Equal(t, known.Known(ioPath), before, "known, as before")
 		pass(time.Second)
 		for range 3 {
-			if known.Known(ioPath) == nil {
-				t.Error("it is known no more")
-			}
+			testkit.Want(t, known.Known(ioPath) != nil, "known, as before")
 		}
 		synctest.Wait()
-		if m := known.Known(ioPath); m == before || m == nil || s.asked.Load() != 2 {
-			t.Errorf("%d conversations", s.asked.Load())
-		}
+		m := known.Known(ioPath)
+		testkit.Want(t, m != before && m != nil && s.asked.Load() == 2, "%d conversations", s.asked.Load())
 		s.becomes(nil, nil, 0)
 		known.Changed()
 		pass(time.Second)
 		known.Known(ioPath)
 		synctest.Wait()
-		if known.Known(ioPath) != nil {
-			t.Error("a method that has gone is known")
-		}
+		testkit.Want(t, known.Known(ioPath) == nil, "a method that has gone is known")
 	})
 }
 
@@ -190,23 +180,18 @@ func TestServersThatFail(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := &server{files: workFiles()}
 				known := newSchema(s)
-				if _, err := known.Method(t.Context(), ioPath); err != nil {
-					t.Fatal(err)
-				}
+				_, err := known.Method(t.Context(), ioPath)
+				testkit.Must(t, err)
 				s.becomes(workFiles(), tc.err, tc.takes)
 				known.Changed()
 				pass(time.Second)
-				if _, err := known.Method(t.Context(), "/"+work+"/Nothing"); !errors.Is(err, tc.want) || strings.Contains(err.Error(), "\n") {
-					t.Errorf("%v", err)
-				}
-				if known.Known(ioPath) == nil {
-					t.Error("it is known no more")
-				}
+				_, err = known.Method(t.Context(), "/"+work+"/Nothing")
+				testkit.Want(t, errors.Is(err, tc.want) && !strings.Contains(err.Error(), "\n"), "%v", err)
+				testkit.Want(t, known.Known(ioPath) != nil, "known, as before")
 				s.becomes(workFiles(), nil, 0)
 				pass(11 * time.Second)
-				if _, err := known.Method(t.Context(), "/"+work+"/Nothing"); !errors.Is(err, schema.ErrUnknown) {
-					t.Errorf("afterwards: %v", err)
-				}
+				_, err = known.Method(t.Context(), "/"+work+"/Nothing")
+				testkit.Want(t, errors.Is(err, schema.ErrUnknown), "afterwards: %v", err)
 			})
 		})
 	}
@@ -218,9 +203,8 @@ func TestMethodWaits(t *testing.T) {
 		known := newSchema(&server{takes: time.Hour})
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if _, err := known.Method(ctx, ioPath); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("%v", err)
-		}
+		_, err := known.Method(ctx, ioPath)
+		testkit.Want(t, errors.Is(err, context.DeadlineExceeded), "%v", err)
 		pass(time.Minute)
 	})
 }
@@ -245,12 +229,9 @@ func TestReadFiles(t *testing.T) {
 	testkit.Must(t, err)
 	known := schema.New(schema.Options{Files: files})
 	m, err := known.Method(t.Context(), ioPath)
-	if err != nil || known.Known(ioPath) != m {
-		t.Fatalf("%v", err)
-	}
-	if _, err := known.Method(t.Context(), "/a.B/C"); !errors.Is(err, schema.ErrUnknown) {
-		t.Errorf("%v", err)
-	}
+	testkit.Need(t, err == nil && known.Known(ioPath) == m, "%v", err)
+	_, err = known.Method(t.Context(), "/a.B/C")
+	testkit.Want(t, errors.Is(err, schema.ErrUnknown), "%v", err)
 	text := filepath.Join(t.TempDir(), "work.proto")
 	testkit.Must(t, os.WriteFile(text, []byte(`syntax = "proto3";`), 0o600))
 	for path, want := range map[string]string{
@@ -259,8 +240,7 @@ func TestReadFiles(t *testing.T) {
 		"/there/is/none": "no such file",
 		set(t, durationpb.File_google_protobuf_duration_proto): "no method",
 	} {
-		if _, err := schema.ReadFiles([]string{path}); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v", path, err)
-		}
+		_, err = schema.ReadFiles([]string{path})
+		testkit.Want(t, err != nil && strings.Contains(err.Error(), want), "%s: %v", path, err)
 	}
 }

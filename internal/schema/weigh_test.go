@@ -21,11 +21,9 @@ func TestWeighAnswer(t *testing.T) {
 		testkit.Must(t, err)
 		out, err := m.AppendAnswer(nil, encoded)
 		testkit.Must(t, err)
-		if _, text := m.WeighAnswer(encoded); text < len(out) || text > 3*len(out)+1000 {
-			t.Errorf("%s: %d bytes were thought, %d are", name, text, len(out))
-		}
+		_, text := m.WeighAnswer(encoded)
+		testkit.Want(t, text >= len(out) && text <= 3*len(out)+1000, "%s: %d bytes were thought, %d are", name, text, len(out))
 	}
-	if least := 1000 * 256; m.WeighRequest(bytes.Repeat([]byte(`{},`), 1000)) < least {
-		t.Errorf("1000 messages weigh less than %d", least)
-	}
+	least := 1000 * 256
+	testkit.Want(t, m.WeighRequest(bytes.Repeat([]byte(`{},`), 1000)) >= least, "1000 messages weigh less than %d", least)
 }
