@@ -51,9 +51,7 @@ func TestDropsWhatAStalledReaderDoesNotTake(t *testing.T) {
 	s.mu.Lock()
 	held := loud.pending + loud.writing
 	s.mu.Unlock()
-	if held > maxPending {
-		t.Errorf("%d bytes are held, at most %d are allowed", held, maxPending)
-	}
+	testkit.Want(t, held <= maxPending, "%d bytes are held, at most %d are allowed", held, maxPending)
 	reader.Open()
 	testkit.Eventually(t, 30*time.Second, "the notice", func() bool { return strings.Contains(reader.String(), "loud dropped") })
 	fmt.Fprintln(loud, "after")
@@ -67,18 +65,13 @@ func TestDropsWhatAStalledReaderDoesNotTake(t *testing.T) {
 		}
 		if count, found := strings.CutPrefix(line, "loud dropped "); found {
 			n, err := strconv.Atoi(count)
-			if err != nil {
-				t.Fatalf("notice %q: %v", line, err)
-			}
+			testkit.Need(t, err == nil, "notice %q: %v", line, err)
 			dropped += n
 		}
 	}
-	if kept+dropped != lines || dropped == 0 || s.Dropped() != uint64(dropped) {
-		t.Errorf("%d lines kept, %d dropped (%d counted), want %d in all", kept, dropped, s.Dropped(), lines)
-	}
-	if !slices.Contains(all, "still here") || all[len(all)-1] != "after" {
-		t.Errorf("the end is %q", all[len(all)-2:])
-	}
+	testkit.Want(t, kept+dropped == lines && dropped != 0 && s.Dropped() == uint64(dropped),
+		"%d lines kept, %d dropped (%d counted), want %d in all", kept, dropped, s.Dropped(), lines)
+	testkit.Want(t, slices.Contains(all, "still here") && all[len(all)-1] == "after", "the end is %q", all[len(all)-2:])
 }
 
 // Close does not wait for a reader that stalls for ever, and writes the last
@@ -91,9 +84,8 @@ func TestClose(t *testing.T) {
 	fmt.Fprintln(stalled.Source(noticeOf("any")), "never read")
 	began := time.Now()
 	stalled.Close()
-	if took := time.Since(began); took > closeLimit+20*time.Second {
-		t.Errorf("Close took %v", took)
-	}
+	took := time.Since(began)
+	testkit.Want(t, took <= closeLimit+20*time.Second, "Close took %v", took)
 
 	var got bytes.Buffer
 	s := New(&got)
@@ -103,9 +95,7 @@ func TestClose(t *testing.T) {
 		fmt.Fprintln(from, "x")
 	}
 	s.Close()
-	if want := strings.Repeat("x\n", 100); got.String() != want {
-		t.Errorf("got %q", got.String())
-	}
+	testkit.Want(t, got.String() == strings.Repeat("x\n", 100), "got %q", got.String())
 }
 
 // fullDisk takes so many bytes and no more.
@@ -151,8 +141,7 @@ func TestLinesOnAFullDisk(t *testing.T) {
 		if ended {
 			whole--
 		}
-		if !strings.HasSuffix("\n"+got, "\n"+last) || strings.Contains(got, "\n\n") || uint64(whole)+s.Dropped() != 3 {
-			t.Errorf("room for %d bytes: %q, %d dropped", room, got, s.Dropped())
-		}
+		testkit.Want(t, strings.HasSuffix("\n"+got, "\n"+last) && !strings.Contains(got, "\n\n") && uint64(whole)+s.Dropped() == 3,
+			"room for %d bytes: %q, %d dropped", room, got, s.Dropped())
 	}
 }
