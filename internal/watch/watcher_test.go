@@ -22,11 +22,7 @@ func (s *sleeper) Wake() { s.woken <- struct{}{} }
 
 func (s *sleeper) await(t *testing.T) {
 	t.Helper()
-	select {
-	case <-s.woken:
-	case <-time.After(10 * time.Second):
-		t.Fatal("it sleeps on")
-	}
+	testkit.Take(t, s.woken, 10*time.Second, "it sleeps on")
 }
 
 func watched(t *testing.T) (w *Watcher, p *Post, s *sleeper, peer, nc net.Conn) {
@@ -52,24 +48,19 @@ func TestArm(t *testing.T) {
 	peer.Write([]byte("b"))
 	arm()
 	s.await(t)
-	if n, err := nc.Read(make([]byte, 10)); n != 2 || err != nil {
-		t.Fatal(n, err)
-	}
+	n, err := nc.Read(make([]byte, 10))
+	testkit.Need(t, n == 2 && err == nil, "%v %v", n, err)
 	arm()
 	peer.Close()
 	s.await(t)
-	if n := len(s.woken); n != 0 {
-		t.Errorf("woken %d times more", n)
-	}
+	testkit.Equal(t, len(s.woken), 0, "times woken more")
 }
 
 // A connection that was closed cannot be armed, and its number is another's.
 func TestClosed(t *testing.T) {
 	w, p, old, _, nc := watched(t)
 	nc.Close()
-	if p.Arm() == nil {
-		t.Error("a closed connection was armed")
-	}
+	testkit.Want(t, p.Arm() != nil, "a closed connection was armed")
 	young := newSleeper()
 	peer, nc := testkit.TCPPair(t)
 	next, err := w.Watch(nc, young)
@@ -78,9 +69,7 @@ func TestClosed(t *testing.T) {
 	testkit.Must(t, next.Arm())
 	peer.Write([]byte("a"))
 	young.await(t)
-	if len(old.woken) > 0 {
-		t.Error("one that was closed was woken")
-	}
+	testkit.Want(t, len(old.woken) == 0, "one that was closed was woken")
 }
 
 // Many at once are all woken.
@@ -108,8 +97,7 @@ func TestWithoutDescriptor(t *testing.T) {
 	a, b := net.Pipe()
 	defer a.Close()
 	defer b.Close()
-	if _, err := w.Watch(a, newSleeper()); err == nil {
-		t.Error("a pipe in memory was watched")
-	}
+	_, err := w.Watch(a, newSleeper())
+	testkit.Want(t, err != nil, "a pipe in memory was watched")
 	w.Close()
 }
