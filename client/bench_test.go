@@ -5,6 +5,8 @@ import (
 	"net"
 	"sync/atomic"
 	"testing"
+
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // countedConn counts what is written in one call.
@@ -50,7 +52,6 @@ func BenchmarkCalls(b *testing.B) {
 
 func call(b *testing.B, c *Client) {
 	b.Helper()
-	if _, err := c.Call(b.Context(), "test.echo", "hello"); err != nil {
-		b.Error(err)
-	}
+	_, err := c.Call(b.Context(), "test.echo", "hello")
+	testkit.Want(b, err == nil, "%v", err)
 }

@@ -68,9 +68,8 @@ func TestCallsOfJuggler1(t *testing.T) {
 		if expired, ok := errors.AsType[*ExpiredError](err); !ok || !expired.Taken || !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("got %v", err)
 		}
-		if got, err := c.Call(t.Context(), "nothing", 1); err != nil || string(got) != "null" {
-			t.Errorf("got %s, %v", got, err)
-		}
+		got, err := c.Call(t.Context(), "nothing", 1)
+		testkit.Want(t, err == nil && string(got) == "null", "got %s, %v", got, err)
 		_, err = c.Call(t.Context(), "fails", 1)
 		if failed, ok := errors.AsType[*FunctionError](err); !ok || failed.Code != 7 || failed.Message != "no" {
 			t.Errorf("got %v", err)
@@ -78,26 +77,20 @@ func TestCallsOfJuggler1(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 		_, err = c.Call(ctx, "silent", 1)
 		cancel()
-		if !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("got %v", err)
-		}
+		testkit.Want(t, errors.Is(err, context.DeadlineExceeded), "got %v", err)
 		ctx, cancel = context.WithCancel(t.Context())
 		time.AfterFunc(time.Second, cancel)
-		if _, err := c.Call(ctx, "silent", 1); !errors.Is(err, context.Canceled) {
-			t.Errorf("got %v", err)
-		}
+		_, err = c.Call(ctx, "silent", 1)
+		testkit.Want(t, errors.Is(err, context.Canceled), "got %v", err)
 		synctest.Wait()
 		var all []string
 		for len(heard) > 0 {
 			m := <-heard
 			all = append(all, fmt.Sprintf("%s%d:%d", m.Type, m.ID, m.Timeout))
 		}
-		if got := strings.Join(all, " "); got != "call1:60000 call2:60000 call3:60000 call4:60000 call5:2000 call6:60000 cancel6:0" {
-			t.Errorf("the server has heard %s", got)
-		}
-		if c.Connection() != "me" || c.Protocol() != Juggler1 {
-			t.Errorf("%s, %s", c.Connection(), c.Protocol())
-		}
+		testkit.Equal(t, strings.Join(all, " "), "call1:60000 call2:60000 call3:60000 call4:60000 call5:2000 call6:60000 cancel6:0",
+			"the server has heard")
+		testkit.Want(t, c.Connection() == "me" && c.Protocol() == Juggler1, "%s, %s", c.Connection(), c.Protocol())
 	})
 }
 
@@ -124,26 +117,18 @@ func TestStream(t *testing.T) {
 	}), func(t scene, c *Client) {
 		next := 1
 		for n, err := range Stream[int](t.Context(), c, "f", nil) {
-			if err != nil || n != next {
-				t.Fatalf("got %d, %v, want %d", n, err, next)
-			}
+			testkit.Need(t, err == nil && n == next, "got %d, %v, want %d", n, err, next)
 			if next++; n == 1 {
 				synctest.Wait()
-				if sent != streamCredit {
-					t.Errorf("%d were sent while nobody took any", sent)
-				}
+				testkit.Want(t, sent == streamCredit, "%d were sent while nobody took any", sent)
 			}
 		}
-		if next != 201 {
-			t.Errorf("%d results", next-1)
-		}
+		testkit.Want(t, next == 201, "%d results", next-1)
 		for range c.Stream(t.Context(), "f", nil) {
 			break
 		}
 		for _, err := range Stream[string](t.Context(), c, "f", nil) {
-			if err == nil || !strings.Contains(err.Error(), "call f: a result: json") {
-				t.Errorf("got %v", err)
-			}
+			testkit.Want(t, err != nil && strings.Contains(err.Error(), "call f: a result: json"), "got %v", err)
 		}
 	})
 }
@@ -161,9 +146,7 @@ func TestTooManyResults(t *testing.T) {
 			<-c.Done()
 			last = err
 		}
-		if !isDisconnected(last, true) || !strings.Contains(last.Error(), "more results of f than it may") {
-			t.Errorf("got %v", last)
-		}
+		testkit.Want(t, isDisconnected(last, true) && strings.Contains(last.Error(), "more results of f than it may"), "got %v", last)
 	})
 }
 
@@ -181,9 +164,7 @@ func TestNoWelcome(t *testing.T) {
 			})
 			defer l.close()
 			_, err := Dial(t.Context(), "ws://server", Options{DialContext: l.dial})
-			if err == nil || !strings.Contains(err.Error(), want) {
-				t.Errorf("got %v", err)
-			}
+			testkit.Want(t, err != nil && strings.Contains(err.Error(), want), "got %v", err)
 		})
 	}
 }
@@ -198,13 +179,11 @@ func TestRevokedSubscription(t *testing.T) {
 	}), func(t scene, c *Client) {
 		s, err := c.SubscribePattern(t.Context(), "a*")
 		testkit.Must(t, err)
-		if e, err := s.Next(t.Context()); err != nil || e.Channel != "a" || e.ID != "" {
-			t.Errorf("got %+v, %v", e, err)
-		}
+		e, err := s.Next(t.Context())
+		testkit.Want(t, err == nil && e.Channel == "a" && e.ID == "", "got %+v, %v", e, err)
 		_, err = s.Next(t.Context())
-		if no, ok := errors.AsType[*RefusedError](err); !ok || no.Code != 403 {
-			t.Errorf("got %v", err)
-		}
+		no, ok := errors.AsType[*RefusedError](err)
+		testkit.Want(t, ok && no.Code == 403, "got %v", err)
 	})
 }
 
@@ -223,9 +202,8 @@ func TestGapAtTheServer(t *testing.T) {
 		s, err := c.SubscribePattern(t.Context(), "a*")
 		testkit.Must(t, err)
 		for i, want := range []bool{false, false, true, false} {
-			if e, err := s.Next(t.Context()); err != nil || e.Resumed != want {
-				t.Errorf("event %d: got %+v, %v", i, e, err)
-			}
+			e, err := s.Next(t.Context())
+			testkit.Want(t, err == nil && e.Resumed == want, "event %d: got %+v, %v", i, e, err)
 		}
 	})
 }
@@ -257,9 +235,8 @@ func TestToken(t *testing.T) {
 		synctest.Wait()
 		// At 80 of 100 s, at 40 of 50 s, then in vain at 8 of 10 and, soon, once more.
 		want := "auth t2 at 1m20s, auth t3 at 2m0s, auth t5 at 2m9.6s"
-		if got := strings.Join(shown, ", "); got != want || c.Stats().Connections != 1 {
-			t.Errorf("%d connections: %s", c.Stats().Connections, got)
-		}
+		got := strings.Join(shown, ", ")
+		testkit.Want(t, got == want && c.Stats().Connections == 1, "%d connections: %s", c.Stats().Connections, got)
 	})
 }
 

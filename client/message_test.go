@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"testing"
 	"time"
+
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // Requests are to the byte what the protocols have.
@@ -26,13 +28,10 @@ func TestFrames(t *testing.T) {
 		{new(juggler1), request{kind: kindSub, name: "c"}, `{"type":"sub","id":7,"channel":"c"}`},
 		{new(juggler1), request{kind: kindUnsb, name: "c*", pattern: true}, `{"type":"unsb","id":7,"pattern":"c*"}`},
 	} {
-		if got := string(tc.dialect.frame(tc.request, "7")); got != tc.want {
-			t.Errorf("got  %s\nwant %s", got, tc.want)
-		}
+		testkit.Equal(t, string(tc.dialect.frame(tc.request, "7")), tc.want, "the frame")
 	}
-	if got := string(new(juggler1).cancel("7")) + string(new(juggler1).credit("7", 9)); got != `{"type":"cancel","id":7}{"type":"credit","id":7,"credit":9}` {
-		t.Errorf("got %s", got)
-	}
+	testkit.Equal(t, string(new(juggler1).cancel("7"))+string(new(juggler1).credit("7", 9)), `{"type":"cancel","id":7}{"type":"credit","id":7,"credit":9}`,
+		"cancel and credit")
 }
 
 // An error of a function is an object with the one key "error"; all else is a result.
@@ -48,21 +47,16 @@ func TestFailures(t *testing.T) {
 		`"error"`:                               {},
 	} {
 		a, err := juggler0{}.parse([]byte(`{"meta":{"type":9},"payload":{"for":"1","args":` + result + `}}`))
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		got := failure{}
 		if a.failure != nil {
 			got = readFailure(a.failure)
 		}
-		if got != want || a.id != "1" || a.kind != kindRes {
-			t.Errorf("%s: got %+v of %+v", result, got, a)
-		}
+		testkit.Want(t, got == want && a.id == "1" && a.kind == kindRes, "%s: got %+v of %+v", result, got, a)
 	}
 	a, err := new(juggler1).parse([]byte(`{"type":"res","id":12,"error":{"code":499,"message":"canceled"}}`))
-	if err != nil || a.id != "12" || a.code != canceledCode || a.message != "canceled" || a.failure == nil {
-		t.Errorf("got %+v, %v", a, err)
-	}
+	testkit.Want(t, err == nil && a.id == "12" && a.code == canceledCode && a.message == "canceled" && a.failure != nil,
+		"got %+v, %v", a, err)
 }
 
 // Whatever a server sends is read, or refused.

@@ -167,18 +167,14 @@ func TestReconnects(t *testing.T) {
 		}()
 		synctest.Wait()
 		t.drop(false)
-		if err := <-ended; !isDisconnected(err, true) {
-			t.Errorf("got %v", err)
-		}
+		err = <-ended
+		testkit.Want(t, isDisconnected(err, true), "got %v", err)
 		if e, err := s.Next(t.Context()); err != nil || !e.Resumed || string(e.Args) != `"x"` {
 			t.Errorf("got %+v, %v", e, err)
 		}
-		if err := c.Publish(t.Context(), "d", 1); err != nil {
-			t.Error(err)
-		}
-		if n := c.Stats(); n.Connections != 2 {
-			t.Errorf("%+v", n)
-		}
+		testkit.Must(t, c.Publish(t.Context(), "d", 1))
+		n := c.Stats()
+		testkit.Want(t, n.Connections == 2, "%+v", n)
 		first, second, third := <-told, <-told, <-told
 		if !first.Connected || second.Err == nil || second.Pause < 100*time.Millisecond || second.Pause > 200*time.Millisecond || !third.Connected {
 			t.Errorf("told %+v, %+v, %+v", first, second, third)
@@ -210,32 +206,24 @@ func TestServerAway(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 		defer cancel()
 		_, err := c.Call(ctx, "f", 1)
-		if e, ok := errors.AsType[*ExpiredError](err); !ok || e.After != 5*time.Minute || e.Cause == nil || !strings.Contains(err.Error(), "nobody listens") {
-			t.Errorf("got %v", err)
-		}
+		e, ok := errors.AsType[*ExpiredError](err)
+		testkit.Want(t, ok && e.After == 5*time.Minute && e.Cause != nil && strings.Contains(err.Error(), "nobody listens"), "got %v", err)
 		synctest.Wait()
 		attempts := len(told) - 1
 		<-told
 		for i := range attempts {
 			pause := (<-told).Pause
 			most := min(200*time.Millisecond<<i, 30*time.Second)
-			if pause < most/2 || pause > most {
-				t.Errorf("pause %d is %v", i, pause)
-			}
+			testkit.Want(t, pause >= most/2 && pause <= most, "pause %d is %v", i, pause)
 		}
-		if attempts < 15 || attempts > 30 {
-			t.Errorf("%d attempts", attempts)
-		}
+		testkit.Want(t, attempts >= 15 && attempts <= 30, "%d attempts", attempts)
 		back := time.AfterFunc(100*time.Second, func() { t.drop(false) })
 		defer back.Stop()
 		ctx, cancel = context.WithTimeout(t.Context(), 5*time.Minute)
 		defer cancel()
-		if got, err := Call[int](ctx, c, "f", 1); err != nil || got != 1 {
-			t.Errorf("got %d, %v", got, err)
-		}
-		if timeout > 200*time.Second || timeout < 170*time.Second {
-			t.Errorf("the function was given %v", timeout)
-		}
+		got, err := Call[int](ctx, c, "f", 1)
+		testkit.Want(t, err == nil && got == 1, "got %d, %v", got, err)
+		testkit.Want(t, timeout <= 200*time.Second && timeout >= 170*time.Second, "the function was given %v", timeout)
 	})
 }
 
@@ -249,9 +237,8 @@ func TestSilentServer(t *testing.T) {
 	bubble(t, Options{NoReconnect: true}, deaf, func(t scene, c *Client) {
 		began := time.Now()
 		<-c.Done()
-		if took := time.Since(began); took != 45*time.Second || !strings.Contains(c.Err().Error(), "silent for 45s") {
-			t.Errorf("left after %v: %v", took, c.Err())
-		}
+		took := time.Since(began)
+		testkit.Want(t, took == 45*time.Second && strings.Contains(c.Err().Error(), "silent for 45s"), "left after %v: %v", took, c.Err())
 	})
 	alive := func(ws *websocket.Conn, _ <-chan struct{}) { ws.ReadMessage() }
 	bubble(t, Options{NoReconnect: true}, alive, func(t scene, c *Client) {
@@ -271,12 +258,9 @@ func TestNoReconnect(t *testing.T) {
 		t.drop(false)
 		_, err = s.Next(t.Context())
 		<-c.Done()
-		if err == nil || !errors.Is(err, c.Err()) {
-			t.Errorf("got %v, the client %v", err, c.Err())
-		}
-		if _, err := c.Call(t.Context(), "f", 1); !errors.Is(err, c.Err()) {
-			t.Errorf("got %v", err)
-		}
+		testkit.Want(t, err != nil && errors.Is(err, c.Err()), "got %v, the client %v", err, c.Err())
+		_, err = c.Call(t.Context(), "f", 1)
+		testkit.Want(t, errors.Is(err, c.Err()), "got %v", err)
 	})
 }
 
@@ -293,15 +277,13 @@ func TestClose(t *testing.T) {
 		synctest.Wait()
 		c.Close()
 		c.Close()
-		if err := <-ended; !errors.Is(err, ErrClosed) || !isDisconnected(err, true) {
-			t.Errorf("got %v", err)
-		}
+		err = <-ended
+		testkit.Want(t, errors.Is(err, ErrClosed) && isDisconnected(err, true), "got %v", err)
 		for e, err := range s.All(t.Context()) {
 			t.Errorf("got %+v, %v", e, err)
 		}
-		if _, err := c.Subscribe(t.Context(), "c"); !errors.Is(err, ErrClosed) {
-			t.Errorf("got %v", err)
-		}
+		_, err = c.Subscribe(t.Context(), "c")
+		testkit.Want(t, errors.Is(err, ErrClosed), "got %v", err)
 	})
 	deaf := func(ws *websocket.Conn, _ <-chan struct{}) {
 		ws.SetCloseHandler(func(int, string) error { return nil })
@@ -311,9 +293,8 @@ func TestClose(t *testing.T) {
 	bubble(t, Options{}, deaf, func(t scene, c *Client) {
 		began := time.Now()
 		c.Close()
-		if took := time.Since(began); took > closeWithin {
-			t.Errorf("it took %v", took)
-		}
+		took := time.Since(began)
+		testkit.Want(t, took <= closeWithin, "it took %v", took)
 	})
 }
 
@@ -327,12 +308,9 @@ func TestCloseWhileAway(t *testing.T) {
 		<-time.After(10 * time.Second)
 		began := time.Now()
 		c.Close()
-		if err := <-ended; !errors.Is(err, ErrClosed) && !isDisconnected(err, true) {
-			t.Errorf("got %v", err)
-		}
-		if time.Since(began) > 0 {
-			t.Errorf("it took %v", time.Since(began))
-		}
+		err := <-ended
+		testkit.Want(t, errors.Is(err, ErrClosed) || isDisconnected(err, true), "got %v", err)
+		testkit.Want(t, time.Since(began) == 0, "it took %v", time.Since(began))
 	})
 }
 
@@ -361,18 +339,14 @@ func TestResubscribeRefused(t *testing.T) {
 		}
 		t.drop(false)
 		for _, channel := range []string{"later", "much"} {
-			if e, err := subscriptions[channel].Next(t.Context()); err != nil || !e.Resumed {
-				t.Errorf("got %+v, %v", e, err)
-			}
+			e, err := subscriptions[channel].Next(t.Context())
+			testkit.Want(t, err == nil && e.Resumed, "got %+v, %v", e, err)
 		}
 		_, err := subscriptions["never"].Next(t.Context())
 		synctest.Wait()
-		if asked["later"] != 5 || asked["much"] != 5 {
-			t.Errorf("asked %v", asked)
-		}
-		if no, ok := errors.AsType[*RefusedError](err); !ok || no.Code != 403 || asked["never"] != 2 {
-			t.Errorf("got %v, asked %v", err, asked)
-		}
+		testkit.Want(t, asked["later"] == 5 && asked["much"] == 5, "asked %v", asked)
+		no, ok := errors.AsType[*RefusedError](err)
+		testkit.Want(t, ok && no.Code == 403 && asked["never"] == 2, "got %v, asked %v", err, asked)
 	})
 }
 
@@ -390,13 +364,10 @@ func TestServerDoesNotRead(t *testing.T) {
 			}
 			receipts = append(receipts, r)
 		}
-		if took := time.Since(began); took != 30*time.Second || len(receipts) > 2100 || len(receipts) < 900 {
-			t.Errorf("%d in %v", len(receipts), took)
-		}
+		took := time.Since(began)
+		testkit.Want(t, took == 30*time.Second && len(receipts) <= 2100 && len(receipts) >= 900, "%d in %v", len(receipts), took)
 		last := receipts[len(receipts)-1].Wait(t.Context())
-		if !isDisconnected(receipts[0].Wait(t.Context()), true) || !isDisconnected(last, false) {
-			t.Errorf("the last: %v", last)
-		}
+		testkit.Want(t, isDisconnected(receipts[0].Wait(t.Context()), true) && isDisconnected(last, false), "the last: %v", last)
 	})
 }
 
@@ -405,9 +376,8 @@ func TestConnectionsThatEnd(t *testing.T) {
 	told := make(statuses, 1000)
 	bubble(t, Options{Notify: told.add}, func(*websocket.Conn, <-chan struct{}) {}, func(t scene, c *Client) {
 		<-time.After(10 * time.Minute)
-		if n := c.Stats().Connections; n < 20 || n > 50 {
-			t.Errorf("%d connections in 10 minutes", n)
-		}
+		n := c.Stats().Connections
+		testkit.Want(t, n >= 20 && n <= 50, "%d connections in 10 minutes", n)
 	})
 }
 
@@ -435,9 +405,7 @@ func TestBreaches(t *testing.T) {
 				ws.ReadMessage()
 			}, func(t scene, c *Client) {
 				<-c.Done()
-				if !strings.Contains(c.Err().Error(), tc.want) {
-					t.Errorf("it has ended by %v", c.Err())
-				}
+				testkit.Want(t, strings.Contains(c.Err().Error(), tc.want), "it has ended by %v", c.Err())
 			})
 		})
 	}

@@ -59,9 +59,7 @@ func onEach(t *testing.T, test func(t *testing.T, c *Client)) {
 	for _, protocols := range [][]string{nil, {Juggler1}, {Juggler0}} {
 		t.Run(strings.Join(protocols, " "), func(t *testing.T) {
 			c := dial(t, url, Options{Protocols: protocols})
-			if want := append(protocols, Juggler1)[0]; c.Protocol() != want {
-				t.Errorf("it speaks %s", c.Protocol())
-			}
+			testkit.Want(t, c.Protocol() == append(protocols, Juggler1)[0], "it speaks %s", c.Protocol())
 			test(t, c)
 		})
 	}
@@ -117,17 +115,14 @@ func TestCallExpires(t *testing.T) {
 	c := dial(t, url, Options{CallTimeout: 30 * time.Millisecond})
 	_, err := c.Call(t.Context(), "test.delay", "60000")
 	expired, ok := errors.AsType[*ExpiredError](err)
-	if !ok || !expired.Taken || !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("got %v", err)
-	}
+	testkit.Want(t, ok && expired.Taken && errors.Is(err, context.DeadlineExceeded), "got %v", err)
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() {
 		testkit.Eventually(t, within, "it to be taken", func() bool { return c.Stats().Acks == 2 })
 		cancel()
 	}()
-	if _, err := c.Call(ctx, "test.delay", "60000"); !errors.Is(err, context.Canceled) {
-		t.Errorf("got %v", err)
-	}
+	_, err = c.Call(ctx, "test.delay", "60000")
+	testkit.Want(t, errors.Is(err, context.Canceled), "got %v", err)
 }
 
 // Many calls at a time: none is lost, however fast its result comes.
@@ -147,9 +142,8 @@ func testCallsAtATime(t *testing.T, c *Client) {
 		})
 	}
 	all.Wait()
-	if n := c.Stats(); n.Results != 5000 || n.Acks != 5000 || n.Late != 0 {
-		t.Errorf("%+v", n)
-	}
+	n := c.Stats()
+	testkit.Want(t, n.Results == 5000 && n.Acks == 5000 && n.Late == 0, "%+v", n)
 }
 
 // A request that is longer than the server takes is refused here, and ends nobody else's.
@@ -157,12 +151,10 @@ func TestLongRequest(t *testing.T) {
 	url, _ := serve(t)
 	c := dial(t, url, Options{})
 	_, err := c.Call(t.Context(), "test.echo", strings.Repeat("x", 1<<20))
-	if no, ok := errors.AsType[*RefusedError](err); !ok || no.Code != tooLongCode || !strings.Contains(no.Message, "the server takes 1048576") {
-		t.Errorf("got %v", err)
-	}
-	if _, err := c.Call(t.Context(), "test.echo", strings.Repeat("x", 1<<20-200)); err != nil || c.Stats().Connections != 1 {
-		t.Errorf("got %v, %+v", err, c.Stats())
-	}
+	no, ok := errors.AsType[*RefusedError](err)
+	testkit.Want(t, ok && no.Code == tooLongCode && strings.Contains(no.Message, "the server takes 1048576"), "got %v", err)
+	_, err = c.Call(t.Context(), "test.echo", strings.Repeat("x", 1<<20-200))
+	testkit.Want(t, err == nil && c.Stats().Connections == 1, "got %v, %+v", err, c.Stats())
 }
 
 // Events come in order, to all who have subscribed, until they have closed.
@@ -187,21 +179,17 @@ func testSubscriptions(t *testing.T, c *Client) {
 	for _, s := range []*Subscription{plain, pattern} {
 		next := 0
 		for i, err := range Values[int](t.Context(), s) {
-			if err != nil || i != next {
-				t.Fatalf("got %d, %v, want %d", i, err, next)
-			}
+			testkit.Need(t, err == nil && i == next, "got %d, %v, want %d", i, err, next)
 			if next++; next == 1000 {
 				s.Close()
 			}
 		}
 	}
-	if _, err := plain.Next(t.Context()); !errors.Is(err, ErrClosed) {
-		t.Errorf("got %v", err)
-	}
+	_, err = plain.Next(t.Context())
+	testkit.Want(t, errors.Is(err, ErrClosed), "got %v", err)
 	testkit.Must(t, c.Publish(t.Context(), "a.1", nil))
-	if n := c.Stats(); n.Events != 2000 || n.Dropped != 0 {
-		t.Errorf("%+v", n)
-	}
+	n := c.Stats()
+	testkit.Want(t, n.Events == 2000 && n.Dropped == 0, "%+v", n)
 }
 
 // An event is what was published, with where it came from.
@@ -218,9 +206,7 @@ func testEvent(t *testing.T, c *Client) {
 	}
 	testkit.Must(t, c.Publish(t.Context(), "b1", 7))
 	for _, err := range Values[string](t.Context(), s) {
-		if err == nil || !strings.Contains(err.Error(), "event of b1: json") {
-			t.Errorf("got %v", err)
-		}
+		testkit.Want(t, err != nil && strings.Contains(err.Error(), "event of b1: json"), "got %v", err)
 		break
 	}
 }
@@ -233,20 +219,15 @@ func TestSlowSubscription(t *testing.T) {
 		s.push(Event{Channel: "c", Args: json.RawMessage(fmt.Sprintf("%039d", i))})
 	}
 	first, err := s.Next(t.Context())
-	if err != nil || first.Dropped != 95 || !first.Resumed || string(first.Args) != fmt.Sprintf("%039d", 95) {
-		t.Errorf("got %+v, %v", first, err)
-	}
+	testkit.Want(t, err == nil && first.Dropped == 95 && first.Resumed && string(first.Args) == fmt.Sprintf("%039d", 95),
+		"got %+v, %v", first, err)
 	second, err := s.Next(t.Context())
-	if err != nil || second.Dropped != 0 || second.Resumed {
-		t.Errorf("got %+v, %v", second, err)
-	}
+	testkit.Want(t, err == nil && second.Dropped == 0 && !second.Resumed, "got %+v, %v", second, err)
 	s.push(Event{Channel: "c", Args: make(json.RawMessage, 5000)}) // larger than all of the queue
-	if last, err := s.Next(t.Context()); err != nil || len(last.Args) != 5000 || last.Dropped != 3 {
-		t.Errorf("got %d dropped, %v", last.Dropped, err)
-	}
-	if n := s.client.Stats(); n.Dropped != 98 || s.bytes != 0 {
-		t.Errorf("%+v, %d bytes", n, s.bytes)
-	}
+	last, err := s.Next(t.Context())
+	testkit.Want(t, err == nil && len(last.Args) == 5000 && last.Dropped == 3, "got %d dropped, %v", last.Dropped, err)
+	n := s.client.Stats()
+	testkit.Want(t, n.Dropped == 98 && s.bytes == 0, "%+v, %d bytes", n, s.bytes)
 }
 
 // Over TLS, with a header of its own.
@@ -273,12 +254,8 @@ func TestTLS(t *testing.T) {
 		TLS:    &tls.Config{RootCAs: web.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs},
 		Header: func(context.Context) (http.Header, error) { return http.Header{"Authorization": {"Bearer x"}}, nil },
 	})
-	if err := c.Publish(t.Context(), "c", 1); err != nil {
-		t.Error(err)
-	}
-	if got := <-header; got != "Bearer x" {
-		t.Errorf("got %q", got)
-	}
+	testkit.Must(t, c.Publish(t.Context(), "c", 1))
+	testkit.Equal(t, <-header, "Bearer x", "the header")
 	no := errors.New("no token")
 	if _, err := Dial(t.Context(), url, Options{Header: func(context.Context) (http.Header, error) { return nil, no }}); !errors.Is(err, no) {
 		t.Errorf("got %v", err)
@@ -313,8 +290,8 @@ func TestDialErrors(t *testing.T) {
 		if err == nil {
 			c.Close()
 		}
-		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
-			t.Errorf("%s: %v", url, err)
-		}
+		testkit.Want(t, err != nil && strings.Contains(err.Error(), want) && !strings.Contains(err.Error(), "\n"), "%s: %v", url, err)
 	}
 }
+
+func TestMain(m *testing.M) { testkit.VerifyMain(m) }
