@@ -7,6 +7,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 func nothing(context.Context, *Call) (any, error) { return nil, nil }
@@ -26,9 +28,7 @@ func TestStart(t *testing.T) {
 			c.HandleCalls("a", nothing)
 		}
 		if strings.HasPrefix(want, "started") {
-			if err := c.Shutdown(t.Context()); err != nil {
-				t.Error(err)
-			}
+			testkit.Must(t, c.Shutdown(t.Context()))
 		}
 		if err := c.Start(); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "secret") {
 			t.Errorf("got %v, want %s", err, want)
@@ -40,12 +40,9 @@ func TestStart(t *testing.T) {
 func TestPlaces(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPlaces(3)
-		if n := p.await(t.Context()); n != 3 {
-			t.Errorf("%d places", n)
-		}
-		if a, b := p.take(2), p.take(2); a != 2 || b != 1 {
-			t.Errorf("took %d and %d", a, b)
-		}
+		testkit.Equal(t, p.await(t.Context()), 3, "places")
+		a, b := p.take(2), p.take(2)
+		testkit.Want(t, a == 2 && b == 1, "took %d and %d", a, b)
 		got := make(chan int, 4)
 		ctx, cancel := context.WithCancel(t.Context())
 		for range 3 {
@@ -56,16 +53,12 @@ func TestPlaces(t *testing.T) {
 		synctest.Wait()
 		p.release()
 		synctest.Wait()
-		if len(got) != 3 || p.take(5) != 1 {
-			t.Errorf("%d were told", len(got))
-		}
+		testkit.Want(t, len(got) == 3 && p.take(5) == 1, "%d were told", len(got))
 		go func() { got <- p.await(ctx) }()
 		synctest.Wait()
 		cancel()
 		synctest.Wait()
-		if len(got) != 4 {
-			t.Errorf("%d were told", len(got))
-		}
+		testkit.Want(t, len(got) == 4, "%d were told", len(got))
 	})
 }
 
@@ -79,19 +72,13 @@ func FuzzRead(f *testing.F) {
 		c.HandleCalls("u", nothing)
 		c.places.take(1)
 		calls := c.read("u", []string{entry})
-		if c.places.take(1)+len(calls) != 1 {
-			t.Fatalf("%d calls, and a place too many or too few", len(calls))
-		}
+		testkit.Need(t, c.places.take(1)+len(calls) == 1, "%d calls, and a place too many or too few", len(calls))
 		for _, call := range calls {
-			if call.URI != "u" || call.function == nil {
-				t.Fatalf("%+v", call)
-			}
+			testkit.Need(t, call.URI == "u" && call.function != nil, "%+v", call)
 			call.deadline = time.Time{}
 			c.launch(call)
 		}
-		if c.places.take(2) > 1 || c.Stats().Running != 0 {
-			t.Fatalf("%+v", c.Stats())
-		}
+		testkit.Need(t, c.places.take(2) <= 1 && c.Stats().Running == 0, "%+v", c.Stats())
 	})
 }
 
@@ -101,13 +88,10 @@ func TestAnswer(t *testing.T) {
 	call := &Call{callee: c, end: func() {}, deadline: time.Now().Add(-time.Second)}
 	call.open.Store(2)
 	c.calls.Add(1)
-	if err := call.Answer(make(chan int), nil); err == nil || errors.Is(err, ErrExpired) {
-		t.Error(err)
-	}
-	if err := call.Answer(1, nil); !errors.Is(err, ErrExpired) {
-		t.Error(err)
-	}
-	if err := call.Answer(1, nil); !errors.Is(err, ErrAnswered) {
-		t.Error(err)
-	}
+	err := call.Answer(make(chan int), nil)
+	testkit.Want(t, err != nil && !errors.Is(err, ErrExpired), "%v", err)
+	err = call.Answer(1, nil)
+	testkit.Want(t, errors.Is(err, ErrExpired), "%v", err)
+	err = call.Answer(1, nil)
+	testkit.Want(t, errors.Is(err, ErrAnswered), "%v", err)
 }

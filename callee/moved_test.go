@@ -46,12 +46,8 @@ func TestMovesInTwoParts(t *testing.T) {
 	t.Cleanup(func() { _ = c.Shutdown(context.Background()) })
 	var got []string
 	for range 4 {
-		select {
-		case id := <-ran:
-			got = append(got, id)
-		case <-time.After(time.Minute):
-			t.Fatalf("of four calls these ran: %v", got)
-		}
+		id := testkit.Take(t, ran, time.Minute, "of four calls these ran: %v", got)
+		got = append(got, id)
 	}
 	if slices.Sort(got); !slices.Equal(got, []string{"a", "b", "c", "d"}) {
 		t.Errorf("got %v", got)
