@@ -87,20 +87,15 @@ func (s *scripted) lastAsked() string {
 func (s *scripted) listen(t *testing.T) (path string) {
 	t.Helper()
 	folder, err := os.MkdirTemp("", "ctl") //nolint:usetesting // paths of sockets are short
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	listener, err := admin.ListenControl(filepath.Join(folder, "s"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	server := admin.ServeControl(listener, admin.Controls{Observer: s, Fleet: s, Process: s, Journal: admin.NewJournal()}, slog.New(slog.DiscardHandler))
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 		defer cancel()
-		if err := server.Shutdown(ctx); err != nil {
-			t.Error(err)
-		}
+		err := server.Shutdown(ctx)
+		testkit.Want(t, err == nil, "%v", err)
 		os.RemoveAll(folder)
 	})
 	return listener.Path()
@@ -133,12 +128,8 @@ func TestCommandsAskForWhatWasWritten(t *testing.T) {
 		args := strings.Fields(line)
 		args = slices.Insert(args, 1, "--control", path)
 		status, _, stderr := says(t.Context(), args...)
-		if status != cli.Done || stderr != "" {
-			t.Errorf("%s: status %d, %s", line, status, stderr)
-		}
-		if got := cabrank.lastAsked(); got != want {
-			t.Errorf("%s asks for %q, want %q", line, got, want)
-		}
+		testkit.Want(t, status == cli.Done && stderr == "", "%s: status %d, %s", line, status, stderr)
+		testkit.Equal(t, cabrank.lastAsked(), want, "%s asks for", line)
 	}
 	// The variable is as good as the flag.
 	t.Setenv("CABRANK_CONTROL", path)
@@ -158,14 +149,12 @@ func TestRestartShowsItsSteps(t *testing.T) {
 	path := cabrank.listen(t)
 	status, stdout, stderr := says(t.Context(), "restart", "--control", path)
 	want := "0/2 replacing workers, at most 2m52s\n0/2 starting worker-3\n0/2 draining worker-1 (3 calls)\n1/2 ended\nrestart done in 0"
-	if status != cli.Done || stderr != "" || !strings.HasPrefix(stdout, want) {
-		t.Errorf("status %d, %s\n%s\nwant\n%s", status, stderr, stdout, want)
-	}
+	testkit.Want(t, status == cli.Done && stderr == "" && strings.HasPrefix(stdout, want),
+		"status %d, %s\n%s\nwant\n%s", status, stderr, stdout, want)
 	_, stdout, _ = says(t.Context(), "restart", "--json", "--control", path)
 	lines := strings.Split(strings.TrimSpace(stdout), "\n")
-	if len(lines) != 5 || !strings.Contains(lines[0], `"limit_seconds":172`) || !strings.Contains(lines[4], `"done":true`) {
-		t.Errorf("as JSON:\n%s", stdout)
-	}
+	testkit.Want(t, len(lines) == 5 && strings.Contains(lines[0], `"limit_seconds":172`) && strings.Contains(lines[4], `"done":true`),
+		"as JSON:\n%s", stdout)
 }
 
 // A command that has cut calls says how many, and has an exit status for it, unless
@@ -200,12 +189,8 @@ func TestReloadSaysWhatItFound(t *testing.T) {
 	_, stdout, _ := says(t.Context(), "reload", "--control", cabrank.listen(t))
 	want := "applied: queue.length, lanes\napplies to workers that start from now on (cabrank restart): workers.env\n" +
 		"needs a new cabrank (cabrank upgrade): listen\nwarning: slow\nreload done in "
-	if !strings.HasPrefix(stdout, want) {
-		t.Errorf("got\n%s\nwant\n%s", stdout, want)
-	}
-	if got := reloadText(admin.Reload{}); got != "nothing has changed\n" {
-		t.Errorf("without changes: %q", got)
-	}
+	testkit.Want(t, strings.HasPrefix(stdout, want), "got\n%s\nwant\n%s", stdout, want)
+	testkit.Equal(t, reloadText(admin.Reload{}), "nothing has changed\n", "without changes")
 }
 
 // Failures: 1 for what cabrank says of its work, 2 for what nobody could do.
@@ -235,33 +220,27 @@ func TestCommandsFail(t *testing.T) {
 		{[]string{"status", "--watch=1ms"}, cli.Usage, "cabrank: flag --watch: 1ms is too often; allowed: 100ms and more\n"},
 	} {
 		status, _, stderr := says(t.Context(), test.args...)
-		if status != test.status || stderr != test.stderr {
-			t.Errorf("%v: status %d, %q; want %d, %q", test.args, status, stderr, test.status, test.stderr)
-		}
+		testkit.Want(t, status == test.status && stderr == test.stderr,
+			"%v: status %d, %q; want %d, %q", test.args, status, stderr, test.status, test.stderr)
 	}
 }
 
 // Without --control the only cabrank of this user is meant.
 func TestWhichCabrank(t *testing.T) {
 	runtime, err := os.MkdirTemp("", "run") //nolint:usetesting // paths of sockets are short
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer os.RemoveAll(runtime)
 	t.Setenv("XDG_RUNTIME_DIR", runtime)
 	t.Setenv("TMPDIR", runtime)
 	t.Setenv("CABRANK_CONTROL", "auto")
 	folder := admin.ControlFolders()[0]
 	status, _, stderr := says(t.Context(), "status")
-	if status != cli.Usage || !strings.HasPrefix(stderr, "cabrank: nothing listens in "+folder) {
-		t.Errorf("with none: status %d, %s", status, stderr)
-	}
+	testkit.Want(t, status == cli.Usage && strings.HasPrefix(stderr, "cabrank: nothing listens in "+folder),
+		"with none: status %d, %s", status, stderr)
 	var paths []string
 	for port := range 2 {
 		listener, err := admin.ListenControlAuto(folder, 8080+port)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		server := admin.ServeControl(listener, admin.Controls{Observer: &scripted{status: calm()}, Fleet: &scripted{}, Process: &scripted{}, Journal: admin.NewJournal()}, slog.New(slog.DiscardHandler))
 		t.Cleanup(func() { _ = server.Shutdown(context.Background()) })
 		paths = append(paths, listener.Path())
@@ -304,9 +283,8 @@ func TestLeavingARestart(t *testing.T) {
 	}()
 	testkit.Eventually(t, 20*time.Second, "the restart to begin", func() bool { return cabrank.lastAsked() != "" })
 	leave()
-	if got, want := <-done, "1 cabrank: not waiting any longer: the restart goes on; cabrank status shows how far it is\n"; got != want {
-		t.Errorf("got %q, want %q", got, want)
-	}
+	got, want := <-done, "1 cabrank: not waiting any longer: the restart goes on; cabrank status shows how far it is\n"
+	testkit.Want(t, got == want, "got %q, want %q", got, want)
 }
 
 // Blocks for files, and whole objects for programs, one for each interval.
@@ -327,12 +305,8 @@ func TestStatusWatch(t *testing.T) {
 		}()
 		testkit.Eventually(t, 20*time.Second, "three looks", func() bool { return strings.Count(out.String(), test.mark) >= 3 })
 		leave()
-		if status := <-done; status != cli.Done {
-			t.Errorf("%v: status %d", test.args, status)
-		}
-		if strings.Contains(out.String(), "\x1b") {
-			t.Errorf("%v: escapes in a file: %q", test.args, out.String())
-		}
+		testkit.Equal(t, <-done, cli.Done, "%v: status", test.args)
+		testkit.Want(t, !strings.Contains(out.String(), "\x1b"), "%v: escapes in a file: %q", test.args, out.String())
 	}
 }
 
@@ -347,9 +321,7 @@ func TestProgressInPlace(t *testing.T) {
 	p.event(admin.Event{Error: "no"})
 	p.end()
 	want := "0/2 replacing workers, at most 1m00s\n0/2 starting worker\r\x1b[K0/2 draining worker\n"
-	if out.String() != want {
-		t.Errorf("got  %q\nwant %q", out.String(), want)
-	}
+	testkit.Want(t, out.String() == want, "got  %q\nwant %q", out.String(), want)
 }
 
 // A shell is offered the names of what can be drained.
@@ -358,7 +330,6 @@ func TestCompletionOfWorkers(t *testing.T) {
 	s.Upstreams = upstreamsOnly().Upstreams[:1]
 	path := (&scripted{status: s}).listen(t)
 	_, stdout, _ := says(t.Context(), "__complete", "drain", "--control", path, "")
-	if want := "worker-1\nworker-2\n10.0.0.7:50051\n"; !strings.HasPrefix(stdout, want) {
-		t.Errorf("got %q, want %q", stdout, want)
-	}
+	want := "worker-1\nworker-2\n10.0.0.7:50051\n"
+	testkit.Want(t, strings.HasPrefix(stdout, want), "got %q, want %q", stdout, want)
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/cabrank/cabrank/internal/cli"
 	"github.com/cabrank/cabrank/internal/demo"
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // runDemo runs one command line and returns its exit status and output.
@@ -26,18 +27,15 @@ func runDemo(t *testing.T, args ...string) (status int, stdout, stderr string) {
 func TestDemoCallShowsWhoAnswered(t *testing.T) {
 	addr := "unix:" + filepath.Join(t.TempDir(), "greeter.sock")
 	status, _, stderr := runDemo(t, "call", "--addr", addr)
-	if want := "cabrank: nothing answers at " + addr + ": start `cabrank demo` first, or name another --addr\n"; status != cli.Failed || stderr != want {
-		t.Errorf("without a demo: exit status %d, stderr %q, want %q", status, stderr, want)
-	}
+	want := "cabrank: nothing answers at " + addr + ": start `cabrank demo` first, or name another --addr\n"
+	testkit.Want(t, status == cli.Failed && stderr == want, "without a demo: exit status %d, stderr %q, want %q", status, stderr, want)
 
 	ctx, cancel := context.WithCancel(t.Context())
 	served := make(chan error, 1)
 	go func() { served <- demo.Serve(ctx, demo.WorkerOptions{Addr: addr, Name: "worker-9"}) }()
 	t.Cleanup(func() {
 		cancel()
-		if err := <-served; err != nil {
-			t.Error(err)
-		}
+		testkit.Must(t, <-served)
 	})
 	waitForDemo(t, addr)
 	status, stdout, stderr := runDemo(t, "call", "--addr", addr, "-n", "4", "-c", "2")
@@ -50,24 +48,19 @@ func TestDemoCallShowsWhoAnswered(t *testing.T) {
 func waitForDemo(t *testing.T, addr string) {
 	t.Helper()
 	conn, err := demoDial(addr)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer func() { _ = conn.Close() }()
 	conn.Connect()
 	for state := conn.GetState(); state.String() != "READY"; state = conn.GetState() {
-		if !conn.WaitForStateChange(t.Context(), state) {
-			t.Fatal("the worker did not come")
-		}
+		testkit.Need(t, conn.WaitForStateChange(t.Context(), state), "the worker did not come")
 		conn.Connect() // an idle connection stays idle by itself
 	}
 }
 
 func TestDemoRefusesArguments(t *testing.T) {
 	for _, args := range [][]string{{"extra"}, {"call", "extra"}, {"worker", "extra"}, {"call", "-n", "many"}} {
-		if status, _, stderr := runDemo(t, args...); status != cli.Usage || stderr == "" {
-			t.Errorf("cabrank demo %v: exit status %d, %q; want 2", args, status, stderr)
-		}
+		status, _, stderr := runDemo(t, args...)
+		testkit.Want(t, status == cli.Usage && stderr != "", "cabrank demo %v: exit status %d, %q; want 2", args, status, stderr)
 	}
 }
 
@@ -78,11 +71,7 @@ func TestUnreached(t *testing.T) {
 		"cabrank: shutting down":                          false,
 	} {
 		err := fmt.Errorf("call 1: %w", status.Error(codes.Unavailable, message))
-		if got := unreached(err); got != want {
-			t.Errorf("%s: %v, want %v", message, got, want)
-		}
+		testkit.Equal(t, unreached(err), want, "%s", message)
 	}
-	if unreached(status.Error(codes.Unknown, "")) || unreached(nil) {
-		t.Error("only UNAVAILABLE can mean that nobody is there")
-	}
+	testkit.Want(t, !unreached(status.Error(codes.Unknown, "")) && !unreached(nil), "only UNAVAILABLE can mean that nobody is there")
 }

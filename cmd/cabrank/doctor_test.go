@@ -23,9 +23,7 @@ import (
 // found first and with exit status 1; of calm ones nothing is.
 func TestDoctorFiles(t *testing.T) {
 	files, err := filepath.Glob("testdata/doctor/*.json")
-	if err != nil || len(files) < 15 {
-		t.Fatalf("%d files, %v", len(files), err)
-	}
+	testkit.Need(t, err == nil && len(files) >= 15, "%d files, %v", len(files), err)
 	for _, file := range files {
 		name := strings.TrimSuffix(filepath.Base(file), ".json")
 		var out, complaint bytes.Buffer
@@ -34,42 +32,32 @@ func TestDoctorFiles(t *testing.T) {
 			Seconds  float64          `json:"seconds"`
 			Findings []doctor.Finding `json:"findings"`
 		}
-		if err := json.Unmarshal(out.Bytes(), &said); err != nil {
-			t.Fatalf("%s: %v %s%s", name, err, &out, &complaint)
-		}
+		err = json.Unmarshal(out.Bytes(), &said)
+		testkit.Need(t, err == nil, "%s: %v %s%s", name, err, &out, &complaint)
 		if calm := strings.HasPrefix(name, "calm"); calm && (status != 0 || len(said.Findings) > 0) ||
 			!calm && (status != 1 || said.Findings[0].Name != name || said.Findings[0].Do == "") {
 			t.Errorf("%s: exit status %d, %+v", name, status, said)
 		}
-		if said.Seconds < 9 || said.Seconds > 12 {
-			t.Errorf("%s: %v s", name, said.Seconds)
-		}
+		testkit.Want(t, said.Seconds >= 9 && said.Seconds <= 12, "%s: %v s", name, said.Seconds)
 	}
 }
 
 // People see what is worst, the last lines of a worker, and what to do.
 func TestDoctorTellsPeople(t *testing.T) {
 	var out bytes.Buffer
-	if status := execute(t.Context(), []string{"doctor", "--from", "testdata/doctor/crash_loop.json"}, &out, &out); status != 1 {
-		t.Errorf("exit status %d", status)
-	}
+	testkit.Equal(t, execute(t.Context(), []string{"doctor", "--from", "testdata/doctor/crash_loop.json"}, &out, &out), 1, "exit status")
 	for _, text := range []string{"error    worker-2 ends again and again: ", "\n         | no such table: orders\n", "\n         do: "} {
-		if !strings.Contains(out.String(), text) {
-			t.Errorf("no %q in\n%s", text, &out)
-		}
+		testkit.Want(t, strings.Contains(out.String(), text), "no %q in\n%s", text, &out)
 	}
 	out.Reset()
-	if status := execute(t.Context(), []string{"doctor", "--from", "testdata/doctor/calm_idle.json"}, &out, &out); status != 0 || !strings.HasPrefix(out.String(), "nothing is wrong, as far as 10") {
-		t.Errorf("exit status %d: %s", status, &out)
-	}
+	status := execute(t.Context(), []string{"doctor", "--from", "testdata/doctor/calm_idle.json"}, &out, &out)
+	testkit.Want(t, status == 0 && strings.HasPrefix(out.String(), "nothing is wrong, as far as 10"), "exit status %d: %s", status, &out)
 }
 
 // Each wrong line is answered in one, with status 2.
 func TestDoctorRefuses(t *testing.T) {
 	odd := filepath.Join(t.TempDir(), "odd.json")
-	if err := os.WriteFile(odd, []byte("{\"live\":{}}\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(odd, []byte("{\"live\":{}}\n"), 0o600))
 	for _, test := range []struct{ line, says string }{
 		{"--from " + odd, "odd.json, line 1: not what cabrank doctor --save has written"},
 		{"--from /nowhere/x", "no such file"},
@@ -80,9 +68,8 @@ func TestDoctorRefuses(t *testing.T) {
 	} {
 		var out bytes.Buffer
 		status := execute(t.Context(), append([]string{"doctor"}, strings.Fields(test.line)...), &out, &out)
-		if status != 2 || !strings.Contains(out.String(), test.says) || strings.Count(out.String(), "\n") > 2 {
-			t.Errorf("%s: exit status %d, %s", test.line, status, &out)
-		}
+		testkit.Want(t, status == 2 && strings.Contains(out.String(), test.says) && strings.Count(out.String(), "\n") <= 2,
+			"%s: exit status %d, %s", test.line, status, &out)
 	}
 }
 
@@ -118,9 +105,8 @@ func TestDoctorOfOneThatDoesNotTell(t *testing.T) {
 		go func() { defer close(served); _ = server.Serve(on) }() // until Close
 		client := admin.NewClient(path)
 		d := doctoring{time: 5 * time.Second, limit: 200 * time.Millisecond}
-		if _, err := d.look(t.Context(), client); err == nil || !strings.Contains(err.Error(), test.says) || cli.Status(answered(err)) != 1 {
-			t.Errorf("%s: %v", test.name, err)
-		}
+		_, err = d.look(t.Context(), client)
+		testkit.Want(t, err != nil && strings.Contains(err.Error(), test.says) && cli.Status(answered(err)) == 1, "%s: %v", test.name, err)
 		client.Close()
 		testkit.Must(t, server.Close())
 		<-served

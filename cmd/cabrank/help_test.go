@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/cabrank/cabrank/internal/cli"
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // What cobra says of a command, --help says, too: a group, an alias or a flag that
@@ -21,9 +22,7 @@ func TestUsageHasTheFormOfCobra(t *testing.T) {
 		theirs.InitDefaultHelpFlag()
 		// cobra shows a topic as if it were a command.
 		want := strings.Replace(theirs.UsageString(), "  cabrank configuration ", "  cabrank help configuration   ", 1)
-		if got := ours.UsageString(); got != want {
-			t.Errorf("%s: got\n%s\nwant\n%s", ours.CommandPath(), got, want)
-		}
+		testkit.Equal(t, ours.UsageString(), want, "%s", ours.CommandPath())
 		for i, child := range ours.Commands() {
 			compare(child, theirs.Commands()[i])
 		}
@@ -39,25 +38,30 @@ func TestHelpFitsTheTerminal(t *testing.T) {
 		root.SetOut(&out)
 		root.SetArgs([]string{"run", "--help"})
 		cli.SetUsage(root, width)
-		if err := root.Execute(); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, root.Execute())
 		_, after, found := strings.Cut(out.String(), "\nFlags:\n")
-		if !found {
-			t.Fatalf("no flags in\n%s", out.String())
-		}
+		testkit.Need(t, found, "no flags in\n%s", out.String())
 		return strings.Split(after, "\n")
 	}
 	narrow, unlimited := flags(80), flags(0)
-	if len(narrow) <= len(unlimited) {
-		t.Errorf("%d lines with 80 columns, %d without a limit", len(narrow), len(unlimited))
-	}
+	testkit.Want(t, len(narrow) > len(unlimited), "%d lines with 80 columns, %d without a limit", len(narrow), len(unlimited))
 	for _, line := range narrow {
-		if len(line) > 80 {
-			t.Errorf("%d columns: %s", len(line), line)
+		testkit.Want(t, len(line) <= 80, "%d columns: %s", len(line), line)
+	}
+	testkit.Equal(t, cli.HelpWidth(&bytes.Buffer{}), 0, "columns of a buffer")
+}
+
+// Each command that people see has a test of the lane that runs it.
+func TestCommandsArePromised(t *testing.T) {
+	table := testkit.ReadFile(t, "../../test/promises.tsv")
+	var ask func(*cobra.Command)
+	ask = func(c *cobra.Command) {
+		if c.Runnable() && !c.Hidden && !strings.Contains("\n"+string(table), "\n"+c.CommandPath()+"\t") {
+			t.Errorf("test/promises.tsv names no test of %q", c.CommandPath())
+		}
+		for _, below := range c.Commands() {
+			ask(below)
 		}
 	}
-	if width := cli.HelpWidth(&bytes.Buffer{}); width != 0 {
-		t.Errorf("a buffer is %d columns wide", width)
-	}
+	ask(newRootCommand())
 }

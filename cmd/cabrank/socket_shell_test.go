@@ -2,11 +2,11 @@ package main
 
 import (
 	"bytes"
-	"os"
 	"strings"
 	"testing"
 
 	"github.com/cabrank/cabrank/client"
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // What a terminal would act on is shown, not done.
@@ -14,9 +14,7 @@ func TestPlain(t *testing.T) {
 	for text, want := range map[string]string{
 		"äöü \"a\"": "äöü \"a\"", "a\x1b[2Jb": `a\u001b[2Jb`, "\u009b": `\u009b`, "a\nb\tc": `a\u000ab\u0009c`, "\u202e": `\u202e`, "\xff": "\uFFFD",
 	} {
-		if got := plain(text); got != want {
-			t.Errorf("%q became %q, want %q", text, got, want)
-		}
+		testkit.Equal(t, plain(text), want, "%q became", text)
 	}
 }
 
@@ -43,17 +41,11 @@ func TestComplete(t *testing.T) {
 func TestShellHelp(t *testing.T) {
 	var out bytes.Buffer
 	s := newSocketShell(client.Options{}, &out, false)
-	if err := s.do(t.Context(), "help"); err != nil {
-		t.Fatal(err)
-	}
-	document, err := os.ReadFile("../../docs/juggler.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, s.do(t.Context(), "help"))
+	document := testkit.ReadFile(t, "../../docs/juggler.md")
 	for _, c := range shellCommands() {
-		if !strings.Contains(out.String(), c.usage+" ") || !strings.Contains(string(document), "`"+c.usage+"`") {
-			t.Errorf("%s is not explained", c.usage)
-		}
+		testkit.Want(t, strings.Contains(out.String(), c.usage+" ") && strings.Contains(string(document), "`"+c.usage+"`"),
+			"%s is not explained", c.usage)
 	}
 }
 
@@ -77,7 +69,5 @@ func TestMessages(t *testing.T) {
 < res  3 f error {"message":"no"}
 ! exp  4 f
 `
-	if out.String() != want {
-		t.Errorf("got\n%s", out.String())
-	}
+	testkit.Want(t, out.String() == want, "got\n%s", out.String())
 }

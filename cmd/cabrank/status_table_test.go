@@ -10,6 +10,7 @@ import (
 
 	"github.com/cabrank/cabrank/internal/admin"
 	"github.com/cabrank/cabrank/internal/cli"
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // noon is when the statuses of these tests are looked at.
@@ -76,17 +77,10 @@ func TestStatusText(t *testing.T) {
 	} {
 		file := filepath.Join("testdata", "status", name+".golden")
 		if os.Getenv("UPDATE_GOLDEN") != "" {
-			if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, os.WriteFile(file, []byte(text), 0o600))
 		}
-		want, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if text != string(want) {
-			t.Errorf("%s: got\n%s\nwant\n%s", name, text, want)
-		}
+		want := testkit.ReadFile(t, file)
+		testkit.Want(t, text == string(want), "%s: got\n%s\nwant\n%s", name, text, want)
 	}
 }
 
@@ -94,13 +88,11 @@ func TestStatusText(t *testing.T) {
 func TestStatusFitsTheScreen(t *testing.T) {
 	for _, on := range []cli.Screen{{Terminal: true, Width: 40, Height: 5}, {Terminal: true, Width: 20, Height: 3}} {
 		text := statusText(rolling(), noon(), on)
-		if lines := strings.Count(text, "\n"); lines >= on.Height {
-			t.Errorf("%d lines on a screen of %d", lines, on.Height)
-		}
+		lines := strings.Count(text, "\n")
+		testkit.Want(t, lines < on.Height, "%d lines on a screen of %d", lines, on.Height)
 		for line := range strings.Lines(text) {
-			if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n >= on.Width {
-				t.Errorf("%d columns on a screen of %d: %s", n, on.Width, line)
-			}
+			n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n"))
+			testkit.Want(t, n < on.Width, "%d columns on a screen of %d: %s", n, on.Width, line)
 		}
 	}
 }
@@ -110,8 +102,6 @@ func TestBrief(t *testing.T) {
 		-time.Second: "0s", 0: "0s", 340 * time.Millisecond: "0.3s", 4200 * time.Millisecond: "4.2s", 9990 * time.Millisecond: "9.9s",
 		59 * time.Second: "59s", 61 * time.Second: "1m01s", 3*time.Hour + 5*time.Minute: "3h05m", 76 * time.Hour: "3d04h",
 	} {
-		if got := brief(d); got != want {
-			t.Errorf("%v: %s, want %s", d, got, want)
-		}
+		testkit.Equal(t, brief(d), want, "%v", d)
 	}
 }
