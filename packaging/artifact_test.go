@@ -32,20 +32,15 @@ func small() *release {
 func listing(t *testing.T, content []byte) (lines []string) {
 	t.Helper()
 	unzipped, err := gzip.NewReader(bytes.NewReader(content))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for r := tar.NewReader(unzipped); ; {
 		h, err := r.Next()
 		if errors.Is(err, io.EOF) {
 			return lines
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		if h.Uid != 0 || h.Gid != 0 || h.Uname != "" || h.ModTime.UTC() != time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC) {
-			t.Errorf("%s is of %d:%d %q at %v", h.Name, h.Uid, h.Gid, h.Uname, h.ModTime)
-		}
+		must(t, err)
+		check(t, h.Uid == 0 && h.Gid == 0 && h.Uname == "" && h.ModTime.UTC() == time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),
+			"%s is of %d:%d %q at %v", h.Name, h.Uid, h.Gid, h.Uname, h.ModTime)
 		text, _ := io.ReadAll(r)
 		lines = append(lines, h.FileInfo().Mode().String()+" "+h.Name+": "+string(text))
 	}
@@ -59,9 +54,7 @@ func TestArchive(t *testing.T) {
 	}
 	r.Root = sources(t, tree)
 	a, err := archive(r, r.Programs[0])
-	if err != nil || a.Name != "cabrank-1.2.3-linux-amd64.tar.gz" {
-		t.Fatalf("%s: %v", a.Name, err)
-	}
+	need(t, err == nil && a.Name == "cabrank-1.2.3-linux-amd64.tar.gz", "%s: %v", a.Name, err)
 	want := []string{
 		"-rw-r--r-- cabrank-1.2.3-linux-amd64/CHANGELOG.md: changes",
 		"-rw-r--r-- cabrank-1.2.3-linux-amd64/LICENSE: MIT",
@@ -75,9 +68,8 @@ func TestArchive(t *testing.T) {
 		"-rw-r--r-- cabrank-1.2.3-linux-amd64/share/man/man1/cabrank.1: .TH",
 		"-rw-r--r-- cabrank-1.2.3-linux-amd64/share/zsh/site-functions/_cabrank: #compdef",
 	}
-	if got := listing(t, a.Content); !slices.Equal(got, want) {
-		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
-	}
+	got := listing(t, a.Content)
+	check(t, slices.Equal(got, want), "got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 }
 
 // The order in which files are named does not count, nor does the zone of the time.
@@ -85,25 +77,18 @@ func TestTarballIsOfOneForm(t *testing.T) {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	files := []file{{Name: "b", Mode: 0o644, Content: []byte("2")}, {Name: "a", Mode: 0o755, Content: []byte("1")}}
 	one, err := tarGz(files, at)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	slices.Reverse(files)
 	other, err := tarGz(files, at.In(time.FixedZone("there", 3600)))
-	if err != nil || !bytes.Equal(one, other) {
-		t.Errorf("the same files in another order are other bytes (%v)", err)
-	}
-	if _, err := tarball([]file{{Name: strings.Repeat("n", 300)}}, at); err == nil {
-		t.Error("a name that the old format cannot hold is taken")
-	}
+	check(t, err == nil && bytes.Equal(one, other), "the same files in another order are other bytes (%v)", err)
+	_, err = tarball([]file{{Name: strings.Repeat("n", 300)}}, at)
+	check(t, err != nil, "a name that the old format cannot hold is taken")
 }
 
 func TestPackersGiveTheSameBytesTwice(t *testing.T) {
 	r := small()
 	one, err := pack(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	other, err := pack(r)
 	if err != nil || !slices.EqualFunc(one, other, func(a, b artifact) bool { return a.Name == b.Name && bytes.Equal(a.Content, b.Content) }) {
 		t.Errorf("two runs differ (%v)", err)
@@ -130,34 +115,27 @@ func TestFaultNamesItsPlatform(t *testing.T) {
 		}
 		return a, nil
 	})
-	if all, err := some(r); err != nil || len(all) != 2 {
-		t.Errorf("%d packages, want those of the two that have a name: %v", len(all), err)
-	}
+	all, err := some(r)
+	check(t, err == nil && len(all) == 2, "%d packages, want those of the two that have a name: %v", len(all), err)
 }
 
 func TestWrite(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "dist")
 	for _, name := range []string{"old.txt", "new.txt"} {
-		if err := write(out, []artifact{{Name: name, Content: []byte("hello\n")}}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, write(out, []artifact{{Name: name, Content: []byte("hello\n")}}))
 	}
 	sums, err := os.ReadFile(filepath.Join(out, "SHA256SUMS"))
-	if want := "5891b5b522d5df086d0ff0b110fbd9d21bb4fc7163af34d08286a2e846f6be03  new.txt\n"; err != nil || string(sums) != want {
-		t.Errorf("checksums %q, want %q (%v)", sums, want, err)
-	}
-	if _, err := os.Stat(filepath.Join(out, "old.txt")); err == nil {
-		t.Error("a package of before is still there")
-	}
+	want := "5891b5b522d5df086d0ff0b110fbd9d21bb4fc7163af34d08286a2e846f6be03  new.txt\n"
+	check(t, err == nil && string(sums) == want, "checksums %q, want %q (%v)", sums, want, err)
+	_, err = os.Stat(filepath.Join(out, "old.txt"))
+	check(t, err != nil, "a package of before is still there")
 }
 
 // A folder by mistake, say a home, keeps what it has.
 func TestWriteTakesNoOtherFolder(t *testing.T) {
 	home := sources(t, map[string]string{"letter": "dear"})
-	if err := write(home, nil); err == nil || !strings.Contains(err.Error(), "no SHA256SUMS") {
-		t.Errorf("error %v", err)
-	}
-	if _, err := os.Stat(filepath.Join(home, "letter")); err != nil {
-		t.Error(err)
-	}
+	err := write(home, nil)
+	check(t, err != nil && strings.Contains(err.Error(), "no SHA256SUMS"), "got %v", err)
+	_, err = os.Stat(filepath.Join(home, "letter"))
+	check(t, err == nil, "%v", err)
 }

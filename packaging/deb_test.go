@@ -25,9 +25,7 @@ func debianRelease(version string) (*release, program) {
 func makeDebian(t *testing.T, version string) artifact {
 	t.Helper()
 	a, err := debian(debianRelease(version))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return a
 }
 
@@ -38,9 +36,7 @@ func readAr(t *testing.T, content []byte) (members []file) {
 	for found && len(rest) > 0 {
 		header := rest[:60]
 		size, err := strconv.Atoi(strings.TrimSpace(string(header[48:58])))
-		if err != nil || string(header[58:]) != "`\n" {
-			t.Fatalf("no header of a member: %q", header)
-		}
+		need(t, err == nil && string(header[58:]) == "`\n", "no header of a member: %q", header)
 		members = append(members, file{Name: strings.TrimSpace(string(header[:16])), Content: rest[60 : 60+size]})
 		rest = rest[60+size+size%2:]
 	}
@@ -51,9 +47,7 @@ func readAr(t *testing.T, content []byte) (members []file) {
 func readTarGz(t *testing.T, content []byte) (names []string, entries map[string]file) {
 	t.Helper()
 	zip, err := gzip.NewReader(bytes.NewReader(content))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	entries = map[string]file{}
 	for r := tar.NewReader(zip); ; {
 		header, err := r.Next()
@@ -64,9 +58,7 @@ func readTarGz(t *testing.T, content []byte) (names []string, entries map[string
 		if err = errors.Join(err, err2); err != nil {
 			t.Fatal(err)
 		}
-		if header.Uid != 0 || header.Gid != 0 {
-			t.Errorf("%s belongs to %d:%d", header.Name, header.Uid, header.Gid)
-		}
+		check(t, header.Uid == 0 && header.Gid == 0, "%s belongs to %d:%d", header.Name, header.Uid, header.Gid)
 		names = append(names, header.Name)
 		entries[header.Name] = file{Name: header.Name, Mode: header.FileInfo().Mode(), Content: text}
 	}
@@ -76,9 +68,7 @@ func readTarGz(t *testing.T, content []byte) (names []string, entries map[string
 // folders above it.
 func TestDebian(t *testing.T) {
 	a := makeDebian(t, "1.2.3")
-	if a.Name != "cabrank_1.2.3_amd64.deb" {
-		t.Errorf("the name is %s", a.Name)
-	}
+	check(t, a.Name == "cabrank_1.2.3_amd64.deb", "the name is %s", a.Name)
 	members := readAr(t, a.Content)
 	if len(members) != 3 || members[0].Name != "debian-binary" || string(members[0].Content) != "2.0\n" ||
 		members[1].Name != "control.tar.gz" || members[2].Name != "data.tar.gz" {
@@ -93,49 +83,37 @@ func TestDebian(t *testing.T) {
 			if seen[name] = true; above != "" && !seen[above+"/"] {
 				t.Errorf("%s: %s comes before the folder above it", member.Name, name)
 			}
-			if entries[name].Mode.Perm()&0o022 != 0 {
-				t.Errorf("%s may be written to by others", name)
-			}
+			check(t, entries[name].Mode.Perm()&0o022 == 0, "%s may be written to by others", name)
 		}
 	}
 }
 
 func TestDebianIsTheSameTwice(t *testing.T) {
-	if one, two := makeDebian(t, "1.2.3"), makeDebian(t, "1.2.3"); !bytes.Equal(one.Content, two.Content) {
-		t.Error("two packages of one release differ")
-	}
+	one, two := makeDebian(t, "1.2.3"), makeDebian(t, "1.2.3")
+	check(t, bytes.Equal(one.Content, two.Content), "two packages of one release differ")
 }
 
 func TestDebianControl(t *testing.T) {
 	a := makeDebian(t, "1.2.3-rc.4")
-	if a.Name != "cabrank_1.2.3~rc.4_amd64.deb" {
-		t.Errorf("the name is %s", a.Name)
-	}
+	check(t, a.Name == "cabrank_1.2.3~rc.4_amd64.deb", "the name is %s", a.Name)
 	_, entries := readTarGz(t, readAr(t, a.Content)[1].Content)
 	control := string(entries["./control"].Content)
 	for _, line := range []string{
 		"Version: 1.2.3~rc.4", "Architecture: amd64", "Homepage: " + homepage,
 		"Description: " + summary, "Maintainer: " + authors + " <" + contact + ">",
 	} {
-		if !strings.Contains(control, line+"\n") {
-			t.Errorf("no line %q in\n%s", line, control)
-		}
+		check(t, strings.Contains(control, line+"\n"), "no line %q in\n%s", line, control)
 	}
-	if got := string(entries["./conffiles"].Content); got != "/etc/cabrank/cabrank.yml\n" {
-		t.Errorf("conffiles: %q", got)
-	}
+	same(t, string(entries["./conffiles"].Content), "/etc/cabrank/cabrank.yml\n", "conffiles")
 	for _, script := range []string{"./postinst", "./prerm", "./postrm"} {
 		if f := entries[script]; f.Mode.Perm() != 0o755 || !bytes.HasPrefix(f.Content, []byte("#!/bin/sh\n")) {
 			t.Errorf("%s is no script that can be run: %v", script, f.Mode)
 		}
 	}
 	sums := string(entries["./md5sums"].Content)
-	if want := fmt.Sprintf("%x  usr/bin/cabrank\n", md5.Sum([]byte("the program"))); !strings.Contains(sums, want) {
-		t.Errorf("no line %q in\n%s", want, sums)
-	}
-	if strings.Contains(sums, debianConfig) {
-		t.Errorf("the administrator's file has a sum:\n%s", sums)
-	}
+	want := fmt.Sprintf("%x  usr/bin/cabrank\n", md5.Sum([]byte("the program")))
+	check(t, strings.Contains(sums, want), "no line %q in\n%s", want, sums)
+	check(t, !strings.Contains(sums, debianConfig), "the administrator's file has a sum:\n%s", sums)
 }
 
 // What is on the host: a program that can be run, units that start that one, the user
@@ -156,12 +134,8 @@ func TestDebianData(t *testing.T) {
 		"./usr/share/doc/cabrank/copyright":        "Copyright: 2026 " + authors,
 	} {
 		text := string(entries[name].Content)
-		if !strings.Contains("\n"+text, "\n"+line+"\n") {
-			t.Errorf("%s has no line %q:\n%s", name, line, text)
-		}
-		if strings.Contains(text, "=/usr/local/") || strings.Contains(text, "{{") {
-			t.Errorf("%s was not adapted:\n%s", name, text)
-		}
+		check(t, strings.Contains("\n"+text, "\n"+line+"\n"), "%s has no line %q:\n%s", name, line, text)
+		check(t, !strings.Contains(text, "=/usr/local/") && !strings.Contains(text, "{{"), "%s was not adapted:\n%s", name, text)
 	}
 }
 
@@ -180,9 +154,7 @@ func TestDebianShare(t *testing.T) {
 			}
 			content = []byte(unzipped(t, string(content)))
 		}
-		if string(content) != want {
-			t.Errorf("%s has %q, want %q", name, content, want)
-		}
+		check(t, string(content) == want, "%s has %q, want %q", name, content, want)
 	}
 }
 
@@ -190,9 +162,7 @@ func TestDebianIsForLinux(t *testing.T) {
 	for _, p := range platforms() {
 		r, _ := debianRelease("1.2.3")
 		a, err := debian(r, program{platform: p})
-		if err != nil || (a.Name != "") != (p.OS == "linux") {
-			t.Errorf("%s: %q, %v", p, a.Name, err)
-		}
+		check(t, err == nil && (a.Name != "") == (p.OS == "linux"), "%s: %q, %v", p, a.Name, err)
 	}
 }
 
@@ -200,15 +170,13 @@ func TestDebianIsForLinux(t *testing.T) {
 func TestDebianNeedsTheTree(t *testing.T) {
 	r, p := debianRelease("1.2.3")
 	r.Root = t.TempDir()
-	if a, err := debian(r, p); err == nil || !strings.Contains(err.Error(), "LICENSE") {
-		t.Errorf("%q, %v", a.Name, err)
-	}
+	a, err := debian(r, p)
+	check(t, err != nil && strings.Contains(err.Error(), "LICENSE"), "%q, %v", a.Name, err)
 }
 
 func TestIndented(t *testing.T) {
-	if got, want := indented("one\n\ntwo\n"), " one\n .\n two"; got != want {
-		t.Errorf("%q, want %q", got, want)
-	}
+	got, want := indented("one\n\ntwo\n"), " one\n .\n two"
+	check(t, got == want, "%q, want %q", got, want)
 }
 
 // A member of an odd size is filled up, and its header has 60 characters.
@@ -218,9 +186,7 @@ func TestAr(t *testing.T) {
 	want := fmt.Sprint("!<arch>\n",
 		"odd             1234567890  0     0     100644  3         `\nabc\n",
 		"even            1234567890  0     0     100644  2         `\nab")
-	if got != want {
-		t.Errorf("%q\nwant\n%q", got, want)
-	}
+	check(t, got == want, "%q\nwant\n%q", got, want)
 }
 
 // Nothing that is zipped has a time of its own.

@@ -21,13 +21,9 @@ func unpack(t *testing.T, content io.Reader) (texts map[string]string, names []s
 		if errors.Is(err, io.EOF) {
 			return texts, names
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		text, err := io.ReadAll(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		texts[header.Name] = string(text)
 		names = append(names, fmt.Sprintf("%o %s", header.Mode, header.Name))
 	}
@@ -36,22 +32,16 @@ func unpack(t *testing.T, content io.Reader) (texts map[string]string, names []s
 func unzipped(t *testing.T, content string) string {
 	t.Helper()
 	r, err := gzip.NewReader(strings.NewReader(content))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	text, err := io.ReadAll(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return string(text)
 }
 
 func TestGem(t *testing.T) {
 	r := small()
 	made, err := gem(r, r.Programs[1])
-	if err != nil || made.Name != "cabrank-1.2.3-aarch64-linux.gem" {
-		t.Fatal(made.Name, err)
-	}
+	need(t, err == nil && made.Name == "cabrank-1.2.3-aarch64-linux.gem", "%v %v", made.Name, err)
 	parts, names := unpack(t, bytes.NewReader(made.Content))
 	if want := []string{"444 checksums.yaml.gz", "444 data.tar.gz", "444 metadata.gz"}; !slices.Equal(names, want) {
 		t.Errorf("the gem has %q, want %q", names, want)
@@ -65,18 +55,15 @@ func TestGem(t *testing.T) {
 	}; !slices.Equal(names, want) {
 		t.Errorf("the files are %q, want %q", names, want)
 	}
-	if data["libexec/aarch64-linux/cabrank"] != "program of linux-arm64" || data["LICENSE"] != "MIT" {
-		t.Error("the program or the licence is not that of the release")
-	}
+	check(t, data["libexec/aarch64-linux/cabrank"] == "program of linux-arm64" && data["LICENSE"] == "MIT",
+		"the program or the licence is not that of the release")
 	metadata := unzipped(t, parts["metadata.gz"])
 	for _, want := range []string{
 		"\n  version: 1.2.3\nplatform: aarch64-linux\n", "\ndate: 2026-01-02 00:00:00.000000000 Z\n",
 		"\nfiles:\n- LICENSE\n- README.md\n- THIRD-PARTY-LICENSES\n- exe/cabrank\n", "\n- libexec/aarch64-linux/cabrank\nhomepage: " + homepage + "\n",
 		"\ndescription: |-\n  Cabrank starts", "\nsummary: " + summary + "\n", "\n  documentation_uri: " + homepage + "/blob/v1.2.3/docs/install.md\n",
 	} {
-		if !strings.Contains(metadata, want) {
-			t.Errorf("the metadata has no %q:\n%s", want, metadata)
-		}
+		says(t, metadata, want)
 	}
 }
 
@@ -85,9 +72,8 @@ func TestGemIsReproducible(t *testing.T) {
 		first, second := small(), small()
 		one, err := gem(first, first.Programs[i])
 		other, err2 := gem(second, second.Programs[i])
-		if err := errors.Join(err, err2); err != nil || !bytes.Equal(one.Content, other.Content) {
-			t.Errorf("%s: two gems of one release differ (%v)", p, err)
-		}
+		err = errors.Join(err, err2)
+		check(t, err == nil && bytes.Equal(one.Content, other.Content), "%s: two gems of one release differ (%v)", p, err)
 	}
 }
 
@@ -96,15 +82,11 @@ func TestGemOfAPrerelease(t *testing.T) {
 	r := small()
 	r.Version = "1.2.3-rc.1"
 	made, err := gem(r, r.Programs[3])
-	if err != nil || made.Name != "cabrank-1.2.3.rc.1-arm64-darwin.gem" {
-		t.Fatal(made.Name, err)
-	}
+	need(t, err == nil && made.Name == "cabrank-1.2.3.rc.1-arm64-darwin.gem", "%v %v", made.Name, err)
 	parts, _ := unpack(t, bytes.NewReader(made.Content))
 	const want = "required_rubygems_version: !ruby/object:Gem::Requirement\n  requirements:\n  - - \">\"\n" +
 		"    - !ruby/object:Gem::Version\n      version: 1.3.1\n"
-	if metadata := unzipped(t, parts["metadata.gz"]); !strings.Contains(metadata, want) {
-		t.Errorf("the metadata has no %q:\n%s", want, metadata)
-	}
+	says(t, unzipped(t, parts["metadata.gz"]), want)
 }
 
 func TestPlain(t *testing.T) {

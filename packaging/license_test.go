@@ -15,12 +15,8 @@ func sources(t *testing.T, files map[string]string) string {
 	dir := t.TempDir()
 	for name, content := range files {
 		path := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		must(t, os.WriteFile(path, []byte(content), 0o644))
 	}
 	return dir
 }
@@ -38,9 +34,7 @@ func TestLicensesOfModules(t *testing.T) {
 		})},
 	} {
 		name, err := texts.addModule(m)
-		if err != nil || name != "MIT" {
-			t.Errorf("%s: license %q, %v", m, name, err)
-		}
+		check(t, err == nil && name == "MIT", "%s: license %q, %v", m, name, err)
 	}
 	want := "The program cabrank has parts by others. Their licenses follow, each below the names of\nthe parts that it is for.\n"
 	for _, part := range [][2]string{{"a.example/a v1\nb.example/b v2", mit}, {"a.example/a v1, z/x", "of x"}, {"b.example/b v2", "of b"}} {
@@ -58,9 +52,8 @@ func TestModuleWithoutLicenseIsRefused(t *testing.T) {
 		"a part":  {"part/LICENSE": mit},
 	} {
 		var texts licenseTexts
-		if got, err := texts.addModule(module{Path: "a", Version: "v1", Dir: sources(t, files)}); err == nil {
-			t.Errorf("%s: license %q and no error", name, got)
-		}
+		got, err := texts.addModule(module{Path: "a", Version: "v1", Dir: sources(t, files)})
+		check(t, err != nil, "%s: license %q and no error", name, got)
 	}
 }
 
@@ -73,8 +66,6 @@ func TestSPDX(t *testing.T) {
 		"BSD-2-Clause": "Redistribution and use in source and binary forms, with or without",
 		"":             "of its own kind",
 	} {
-		if got := spdx([]byte(text)); got != want {
-			t.Errorf("%q is %q, want %q", text, got, want)
-		}
+		same(t, spdx([]byte(text)), want, "%q", text)
 	}
 }

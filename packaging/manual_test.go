@@ -63,9 +63,7 @@ func manuals(t *testing.T) *release {
 	t.Helper()
 	r := &release{product: service(), Version: "1.2.3", Date: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
 	r.Root = sources(t, map[string]string{"docs/configuration.md": "# Configuration\n\nText.\n"})
-	if err := r.readManuals(tree); err != nil {
-		t.Fatal(err)
-	}
+	must(t, r.readManuals(tree))
 	return r
 }
 
@@ -74,9 +72,8 @@ func TestPageForEachCommand(t *testing.T) {
 	for _, page := range manuals(t).Manuals {
 		names = append(names, page.Name)
 	}
-	if want := []string{"man/man1/cabrank-serve.1", "man/man1/cabrank.1", "man/man5/cabrank.yml.5"}; !slices.Equal(names, want) {
-		t.Errorf("pages %q, want %q", names, want)
-	}
+	want := []string{"man/man1/cabrank-serve.1", "man/man1/cabrank.1", "man/man5/cabrank.yml.5"}
+	check(t, slices.Equal(names, want), "pages %q, want %q", names, want)
 }
 
 // What roff and Markdown take for marks means itself, flags have the minus that people
@@ -119,9 +116,8 @@ func TestHelpOfAnotherForm(t *testing.T) {
 		"text\n\nUsage:\n  cabrank\n\nFlags:\n  --flag and no text\n",
 		"text\n\nUsage:\n  cabrank\n\nAvailable Commands:\n  alone\n",
 	} {
-		if h, err := parseHelp(text); err == nil {
-			t.Errorf("%q is help: %+v", text, h)
-		}
+		h, err := parseHelp(text)
+		check(t, err != nil, "%q is help: %+v", text, h)
 	}
 	r := release{product: service(), Root: t.TempDir()}
 	if err := r.readManuals(func(...string) ([]byte, error) { return nil, errors.New("broken") }); err == nil {
@@ -134,17 +130,14 @@ func TestConfigurationPage(t *testing.T) {
 		"| key | flag | default | meaning |\n|---|---|---|---|\n| `a.b` | `--a` | \"\" | what it is (0: not) |\n| `c` |  | 5 | more |\n\n## Part\n\nEnd.\n"
 	want := "# NAME\ncabrank.yml - configuration of cabrank\n\n# DESCRIPTION\nSee control.md, below.\n\n" +
 		"`a.b`\n: what it is (0: not). flag: `--a`; default: \"\"\n\n`c`\n: more. default: 5\n\n\n# Part\n\nEnd.\n\n# SEE ALSO\n"
-	if got := configurationPage(doc); !strings.HasPrefix(got, want) {
-		t.Errorf("got\n%s\nwant\n%s", got, want)
-	}
+	got := configurationPage(doc)
+	check(t, strings.HasPrefix(got, want), "got\n%s\nwant\n%s", got, want)
 }
 
 func TestCompletions(t *testing.T) {
 	r := release{product: service()}
 	err := r.readCompletions(func(args ...string) ([]byte, error) { return []byte("script of " + strings.Join(args, " ")), nil })
-	if err != nil || len(r.Completions) != 3 {
-		t.Fatalf("%d scripts, %v", len(r.Completions), err)
-	}
+	need(t, err == nil && len(r.Completions) == 3, "%d scripts, %v", len(r.Completions), err)
 	for i, want := range []string{
 		"bash-completion/completions/cabrank: script of completion bash",
 		"fish/vendor_completions.d/cabrank.fish: script of completion fish",

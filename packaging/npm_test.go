@@ -14,22 +14,16 @@ import (
 func npmFiles(t *testing.T, content []byte) map[string]string {
 	t.Helper()
 	unzipped, err := gzip.NewReader(bytes.NewReader(content))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	found := map[string]string{}
 	for archive := tar.NewReader(unzipped); ; {
 		header, err := archive.Next()
 		if err == io.EOF { //nolint:errorlint // Next returns it as it is
 			return found
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		text, err := io.ReadAll(archive)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		found[header.Name] = string(text)
 		if want := header.Name == "package/bin/cabrank"; (header.Mode == 0o755) != want || !want && header.Mode != 0o644 {
 			t.Errorf("%s has the mode %o", header.Name, header.Mode)
@@ -41,9 +35,7 @@ func manifest(t *testing.T, found map[string]string) (about packageJSON) {
 	t.Helper()
 	decoder := json.NewDecoder(bytes.NewReader([]byte(found["package/package.json"])))
 	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(&about); err != nil {
-		t.Fatal(err)
-	}
+	must(t, decoder.Decode(&about))
 	return about
 }
 
@@ -54,25 +46,19 @@ func TestNPM(t *testing.T) {
 	found := npmFiles(t, made["cabrank-1.2.3-rc.4.tgz"])
 	main := manifest(t, found)
 	for _, file := range []string{main.Main, main.Types, main.Bin["cabrank"], "README.md", "LICENSE", thirdParty} {
-		if found["package/"+file] == "" {
-			t.Errorf("there is no %s", file)
-		}
+		check(t, found["package/"+file] != "", "there is no %s", file)
 	}
 	programs := madeTwice(t, forEach(npmProgram))
 	for _, p := range smallRelease().Programs {
 		found := npmFiles(t, programs["cabrank-"+p.NPMOS+"-"+p.NPMArch+"-1.2.3-rc.4.tgz"])
 		about := manifest(t, found)
-		if main.Optional[about.Name] != about.Version || about.Version != "1.2.3-rc.4" {
-			t.Errorf("%s %s is not what the main package wants: %v", about.Name, about.Version, main.Optional)
-		}
+		check(t, main.Optional[about.Name] == about.Version && about.Version == "1.2.3-rc.4",
+			"%s %s is not what the main package wants: %v", about.Name, about.Version, main.Optional)
 		if !slices.Equal(about.OS, []string{p.NPMOS}) || !slices.Equal(about.CPU, []string{p.NPMArch}) || about.Name != npmName(p.platform) {
 			t.Errorf("%s is for %v on %v", about.Name, about.OS, about.CPU)
 		}
-		if got := found["package/bin/cabrank"]; got != string(p.Content) {
-			t.Errorf("%s has the program %q", about.Name, got)
-		}
+		same(t, found["package/bin/cabrank"], string(p.Content), "%s has the program", about.Name)
 	}
-	if len(made) != 1 || len(programs) != len(main.Optional) || len(programs) != len(platforms()) {
-		t.Errorf("%d and %d packages for %v", len(made), len(programs), main.Optional)
-	}
+	check(t, len(made) == 1 && len(programs) == len(main.Optional) && len(programs) == len(platforms()),
+		"%d and %d packages for %v", len(made), len(programs), main.Optional)
 }

@@ -9,17 +9,12 @@ import (
 // What packages say of Cabrank has the form that Debian wants of it, which is the
 // strictest: a line of less than 80 characters, and a text that ends no line later.
 func TestWhatPackagesSay(t *testing.T) {
-	if len(summary) >= 80 || strings.HasSuffix(summary, ".") {
-		t.Errorf("the summary is no short line without a full stop: %q", summary)
-	}
+	check(t, len(summary) < 80 && !strings.HasSuffix(summary, "."), "the summary is no short line without a full stop: %q", summary)
 	for line := range strings.Lines(about) {
-		if len(strings.TrimSuffix(line, "\n")) > 80 || strings.TrimSpace(line) == "" {
-			t.Errorf("a line of the description is empty or has more than 80 characters: %q", line)
-		}
+		check(t, len(strings.TrimSuffix(line, "\n")) <= 80 && strings.TrimSpace(line) != "",
+			"a line of the description is empty or has more than 80 characters: %q", line)
 	}
-	if !strings.Contains(contact, "@") {
-		t.Errorf("%q is no address", contact)
-	}
+	says(t, contact, "@")
 }
 
 // The license, the authors and the home page are those of the tree.
@@ -29,14 +24,11 @@ func TestConstantsAreThoseOfTheTree(t *testing.T) {
 		"../go.mod":  "module " + strings.TrimPrefix(homepage, "https://") + "\n",
 	} {
 		text, err := os.ReadFile(name)
-		if err != nil || !strings.Contains(string(text), want) {
-			t.Errorf("%s does not say %q (%v)", name, want, err)
-		}
+		check(t, err == nil && strings.Contains(string(text), want), "%s does not say %q (%v)", name, want, err)
 	}
 	text, err := os.ReadFile("../LICENSE")
-	if err != nil || !strings.HasPrefix(string(text), license+" License\n") {
-		t.Errorf("the license is not %s: %s (%v)", license, text, err)
-	}
+	check(t, err == nil && strings.HasPrefix(string(text), license+" License\n"),
+		"the license is not %s: %s (%v)", license, text, err)
 }
 
 func TestVersionInForm(t *testing.T) {
@@ -47,9 +39,7 @@ func TestVersionInForm(t *testing.T) {
 		{"1.2.3-rc.1", "~rc.", "1.2.3~rc.1"},
 	} {
 		r := release{Version: test.version}
-		if got := r.inForm(test.mark); got != test.want {
-			t.Errorf("%s with the mark %s is %s, want %s", test.version, test.mark, got, test.want)
-		}
+		same(t, r.inForm(test.mark), test.want, "%s with the mark %s", test.version, test.mark)
 	}
 }
 
@@ -61,8 +51,6 @@ func TestSourcesThatCannotBePacked(t *testing.T) {
 		"v1.2.3":       `VERSION is "v1.2.3"; it must have the form`,
 	} {
 		_, err := readRelease(t.Context(), service(), sources(t, map[string]string{"VERSION": version + "\n"}))
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: error %v, want %q", version, err, want)
-		}
+		check(t, err != nil && strings.Contains(err.Error(), want), "%s: error %v, want %q", version, err, want)
 	}
 }

@@ -28,18 +28,12 @@ func smallRelease() *release {
 func madeTwice(t *testing.T, pack packer) map[string][]byte {
 	t.Helper()
 	first, err := pack(smallRelease())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	second, err := pack(smallRelease())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	made := map[string][]byte{}
 	for i, a := range first {
-		if a.Name != second[i].Name || !bytes.Equal(a.Content, second[i].Content) {
-			t.Errorf("%s is not the same twice", a.Name)
-		}
+		check(t, a.Name == second[i].Name && bytes.Equal(a.Content, second[i].Content), "%s is not the same twice", a.Name)
 		made[a.Name] = a.Content
 	}
 	return made
@@ -49,27 +43,20 @@ func madeTwice(t *testing.T, pack packer) map[string][]byte {
 func wheelFiles(t *testing.T, content []byte) map[string]string {
 	t.Helper()
 	archive, err := zip.NewReader(bytes.NewReader(content), int64(len(content)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	found := map[string]string{}
 	for _, f := range archive.File {
 		reader, err := f.Open()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		text, err := io.ReadAll(reader)
-		if err != nil {
-			t.Errorf("%s: %v", f.Name, err)
-		}
+		check(t, err == nil, "%s: %v", f.Name, err)
 		found[f.Name] = string(text)
 		mode := fs.FileMode(0o644)
 		if strings.Contains(f.Name, ".data/scripts/") {
 			mode = 0o755
 		}
-		if f.Mode() != mode || !f.Modified.Equal(smallRelease().Date) {
-			t.Errorf("%s has mode %v and time %v", f.Name, f.Mode(), f.Modified)
-		}
+		check(t, f.Mode() == mode && f.Modified.Equal(smallRelease().Date),
+			"%s has mode %v and time %v", f.Name, f.Mode(), f.Modified)
 		if f.Flags != 0 { // bit 3: the sizes stand behind the content
 			t.Errorf("%s has the flags %x", f.Name, f.Flags)
 		}
@@ -91,35 +78,24 @@ func TestWheel(t *testing.T) {
 			names = append(names, name)
 			if sum := sha256.Sum256([]byte(text)); name != info+"RECORD" {
 				line := fmt.Sprintf("%s,sha256=%s,%d\n", name, base64.RawURLEncoding.EncodeToString(sum[:]), len(text))
-				if !strings.Contains(found[info+"RECORD"], line) {
-					t.Errorf("RECORD lacks %s", line)
-				}
+				check(t, strings.Contains(found[info+"RECORD"], line), "RECORD lacks %s", line)
 				record += line
 			}
 		}
-		if len(record) != len(found[info+"RECORD"]) {
-			t.Errorf("RECORD has other lines:\n%s", found[info+"RECORD"])
-		}
+		check(t, len(record) == len(found[info+"RECORD"]), "RECORD has other lines:\n%s", found[info+"RECORD"])
 		for _, want := range []string{
 			"cabrank/__init__.py", "cabrank/__main__.py", "cabrank/py.typed",
 			info + "METADATA", info + "WHEEL", info + "licenses/LICENSE", info + "licenses/" + thirdParty,
 		} {
-			if !slices.Contains(names, want) {
-				t.Errorf("%s has no %s", name, want)
-			}
+			check(t, slices.Contains(names, want), "%s has no %s", name, want)
 		}
-		if got := found["cabrank-1.2.3rc4.data/scripts/cabrank"]; got != string(p.Content) {
-			t.Errorf("%s has the program %q", name, got)
-		}
+		same(t, found["cabrank-1.2.3rc4.data/scripts/cabrank"], string(p.Content), "%s has the program", name)
 		for tag := range strings.SplitSeq(p.Wheel, ".") {
-			if !strings.Contains(found[info+"WHEEL"], "\nTag: py3-none-"+tag+"\n") {
-				t.Errorf("WHEEL lacks %s:\n%s", tag, found[info+"WHEEL"])
-			}
+			check(t, strings.Contains(found[info+"WHEEL"], "\nTag: py3-none-"+tag+"\n"),
+				"WHEEL lacks %s:\n%s", tag, found[info+"WHEEL"])
 		}
 	}
-	if len(made) != len(platforms()) {
-		t.Errorf("%d wheels", len(made))
-	}
+	check(t, len(made) == len(platforms()), "%d wheels", len(made))
 }
 
 // METADATA is a head as that of a mail, and then the README, whose links lead out of it.
@@ -127,24 +103,17 @@ func TestWheelMetadata(t *testing.T) {
 	made := madeTwice(t, forEach(wheel))
 	found := wheelFiles(t, made["cabrank-1.2.3rc4-py3-none-"+platforms()[0].Wheel+".whl"])
 	message, err := mail.ReadMessage(strings.NewReader(found["cabrank-1.2.3rc4.dist-info/METADATA"]))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for key, want := range map[string]string{
 		"Metadata-Version": "2.4", "Name": "cabrank", "Version": "1.2.3rc4", "Summary": summary,
 		"License-Expression": "MIT", "Description-Content-Type": "text/markdown",
 	} {
-		if got := message.Header.Get(key); got != want {
-			t.Errorf("%s is %q, want %q", key, got, want)
-		}
+		same(t, message.Header.Get(key), want, "%s", key)
 	}
-	if got := message.Header["License-File"]; !slices.Equal(got, []string{"LICENSE", thirdParty}) {
-		t.Errorf("License-File is %q", got)
-	}
+	sameList(t, message.Header["License-File"], []string{"LICENSE", thirdParty}, "License-File")
 	body, err := io.ReadAll(message.Body)
-	if err != nil || !bytes.HasPrefix(body, []byte("# Cabrank\n")) || bytes.Contains(body, []byte("](docs/")) {
-		t.Errorf("the description is (%v):\n%.2000s", err, body)
-	}
+	check(t, err == nil && bytes.HasPrefix(body, []byte("# Cabrank\n")) && !bytes.Contains(body, []byte("](docs/")),
+		"the description is (%v):\n%.2000s", err, body)
 }
 
 // What a package needs and the tree does not have is an error, not a smaller package.
@@ -152,9 +121,8 @@ func TestMissingFiles(t *testing.T) {
 	r := smallRelease()
 	r.Root = t.TempDir()
 	for kind, pack := range map[string]packer{"wheel": forEach(wheel), "npm": npm} {
-		if _, err := pack(r); err == nil || !strings.Contains(err.Error(), "README.md") {
-			t.Errorf("%s without README.md: %v", kind, err)
-		}
+		_, err := pack(r)
+		check(t, err != nil && strings.Contains(err.Error(), "README.md"), "%s without README.md: %v", kind, err)
 	}
 }
 
@@ -165,8 +133,7 @@ func TestLinked(t *testing.T) {
 		"[c](https://z/y) [d](#here)":      "[c](https://z/y) [d](#here)",
 		"[e](mailto:a@b) (f)":              "[e](mailto:a@b) (f)",
 	} {
-		if got := linked([]byte(text), "at:"); string(got) != want {
-			t.Errorf("%s became %s, want %s", text, got, want)
-		}
+		got := linked([]byte(text), "at:")
+		check(t, string(got) == want, "%s became %s, want %s", text, got, want)
 	}
 }
