@@ -33,9 +33,8 @@ func worker(t *testing.T) (target string) {
 	go func() { ended <- w.Serve(ctx, func(a net.Addr) { addrs <- a }) }()
 	t.Cleanup(func() {
 		cancel()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
+		err := <-ended
+		testkit.Want(t, err == nil, "%v", err)
 	})
 	return (<-addrs).String()
 }
@@ -83,21 +82,16 @@ func (g *generator) next(t *testing.T) (l line) {
 
 func TestServe(t *testing.T) {
 	g := serve(t, job(t, worker(t), traffic.Options{Rate: "200", Duration: 1200 * time.Millisecond, Warmup: 100 * time.Millisecond}))
-	if l := g.next(t); !strings.Contains(l.Ready, "connections single") {
-		t.Fatalf("%+v", l)
-	}
+	l := g.next(t)
+	testkit.Need(t, strings.Contains(l.Ready, "connections single"), "%+v", l)
 	testkit.Must(t, json.NewEncoder(g.in).Encode(begin{time.Now()}))
 	a := g.next(t).Answer
-	if a == nil || a.Error != "" || a.Record.Calls.Answered.Count() != 240 || a.Record.Workers["w"] != 240 {
-		t.Fatalf("%+v", a)
-	}
+	testkit.Need(t, a != nil && a.Error == "" && a.Record.Calls.Answered.Count() == 240 && a.Record.Workers["w"] == 240, "%+v", a)
 	if a.CPU <= 0 || runtime.GOOS == "linux" && a.PeakRSS < 1<<20 || a.Busy() <= 0 || a.Busy() > 1 || a.Took < time.Second {
 		t.Errorf("used %v of %v, held %d bytes, busy %v", a.CPU, a.Took, a.PeakRSS, a.Busy())
 	}
 	g.in.Close()
-	if err := <-g.ended; err != nil {
-		t.Error(err)
-	}
+	testkit.Must(t, <-g.ended)
 }
 
 // Who does not speak the protocol of the job is told, and not called.
@@ -105,9 +99,8 @@ func TestServeTellsOfAnotherProtocol(t *testing.T) {
 	j := job(t, worker(t), traffic.Options{Rate: "200", Duration: time.Second})
 	j.Way.Protocol = caller.Connect
 	g := serve(t, j)
-	if a := g.next(t).Answer; a == nil || !strings.Contains(a.Error, "does not speak Connect") {
-		t.Errorf("%+v", a)
-	}
+	a := g.next(t).Answer
+	testkit.Want(t, a != nil && strings.Contains(a.Error, "does not speak Connect"), "%+v", a)
 	g.in.Close()
 	<-g.ended
 }
@@ -127,14 +120,11 @@ func TestServeHTTP(t *testing.T) {
 		Options: caller.Options{Target: gateway.Listener.Addr().String()},
 		Gateway: caller.GatewayOptions{Path: "/x?n={{.RequestNumber}}", Ready: "/healthz"}, Plan: plan,
 	})
-	if l := g.next(t); !strings.Contains(l.Ready, "HTTP requests") {
-		t.Fatalf("%+v", l)
-	}
+	l := g.next(t)
+	testkit.Need(t, strings.Contains(l.Ready, "HTTP requests"), "%+v", l)
 	testkit.Must(t, json.NewEncoder(g.in).Encode(begin{time.Now()}))
 	a := g.next(t).Answer
-	if a == nil || a.Error != "" || !a.Record.Whole() || a.Record.Cut || a.Record.Workers["a"] != 40 {
-		t.Errorf("%+v", a)
-	}
+	testkit.Want(t, a != nil && a.Error == "" && a.Record.Whole() && !a.Record.Cut && a.Record.Workers["a"] == 40, "%+v", a)
 	g.in.Close()
 	<-g.ended
 }
@@ -145,12 +135,9 @@ func TestServeStops(t *testing.T) {
 	g.next(t)
 	testkit.Must(t, json.NewEncoder(g.in).Encode(begin{time.Now().Add(-time.Second)}))
 	g.in.Close()
-	if a := g.next(t).Answer; a == nil || a.Record == nil || !a.Record.Cut {
-		t.Errorf("%+v", a)
-	}
-	if err := <-g.ended; err != nil {
-		t.Error(err)
-	}
+	a := g.next(t).Answer
+	testkit.Want(t, a != nil && a.Record != nil && a.Record.Cut, "%+v", a)
+	testkit.Must(t, <-g.ended)
 }
 
 func TestServeRefuses(t *testing.T) {
@@ -167,13 +154,10 @@ func TestServeRefuses(t *testing.T) {
 		j := good
 		c.change(&j)
 		g := serve(t, j)
-		if a := g.next(t).Answer; a == nil || !strings.Contains(a.Error, c.want) {
-			t.Errorf("%+v, want %s", a, c.want)
-		}
+		a := g.next(t).Answer
+		testkit.Want(t, a != nil && strings.Contains(a.Error, c.want), "%+v, want %s", a, c.want)
 		g.in.Close()
 		<-g.ended
 	}
-	if err := Serve(t.Context(), strings.NewReader("x"), io.Discard); err == nil {
-		t.Error("what is no job was taken")
-	}
+	testkit.Want(t, Serve(t.Context(), strings.NewReader("x"), io.Discard) != nil, "what is no job was taken")
 }
