@@ -49,12 +49,9 @@ func TestWaysAgree(t *testing.T) {
 			before := time.Now()
 			a := client(t, o).Call(t.Context(), traffic.Call{Deadline: before.Add(time.Minute)})
 			what := w.String() + ", " + tc.method + " " + tc.value[:min(len(tc.value), 9)]
-			if codes.Code(a.Code) != tc.code || a.Received.Messages != tc.received || a.Worker != tc.worker {
-				t.Errorf("%s: %+v", what, a)
-			}
-			if tc.code != codes.OK && a.Message != "no thread is free" {
-				t.Errorf("%s: %q", what, a.Message)
-			}
+			testkit.Want(t, codes.Code(a.Code) == tc.code && a.Received.Messages == tc.received && a.Worker == tc.worker,
+				"%s: %+v", what, a)
+			testkit.Want(t, tc.code == codes.OK || a.Message == "no thread is free", "%s: %q", what, a.Message)
 			var each int64
 			if tc.messages > 0 {
 				each = int64(len(o.Messages(0)[0]))
@@ -62,12 +59,10 @@ func TestWaysAgree(t *testing.T) {
 			if tc.code == codes.OK && (a.Sent != traffic.Volume{Messages: int64(tc.messages), Bytes: int64(tc.messages) * each}) {
 				t.Errorf("%s: sent %+v", what, a.Sent)
 			}
-			if tc.messages > 0 && a.Received.Bytes != a.Received.Messages*each {
-				t.Errorf("%s: received %+v, each %d", what, a.Received, each)
-			}
-			if got := a.First.After(before); got != (o.ServerStreams && tc.received > 0) {
-				t.Errorf("%s: the first message came at %v", what, a.First)
-			}
+			testkit.Want(t, tc.messages == 0 || a.Received.Bytes == a.Received.Messages*each,
+				"%s: received %+v, each %d", what, a.Received, each)
+			testkit.Want(t, a.First.After(before) == (o.ServerStreams && tc.received > 0),
+				"%s: the first message came at %v", what, a.First)
 		}
 	}
 }
@@ -81,9 +76,7 @@ func TestHTTP1(t *testing.T) {
 			"Unary": {Messages: 1, Bytes: 7}, "Server": {Messages: 3, Bytes: 21}, "Client": {Messages: 1, Bytes: 7},
 		} {
 			c := client(t, s.options(t, w, method, 1, "hello"))
-			if err := c.Ready(t.Context()); err != nil {
-				t.Error(err)
-			}
+			testkit.Must(t, c.Ready(t.Context()))
 			if a := c.Call(t.Context(), traffic.Call{}); a.Code != 0 || a.Received != want || c.Opened() != 1 {
 				t.Errorf("%s, %s: %+v over %d connections", protocol, method, a, c.Opened())
 			}
@@ -106,9 +99,8 @@ func TestGivenUp(t *testing.T) {
 			}
 			for timeout, text := range map[time.Duration]string{20 * time.Millisecond: "", -time.Second: "deadline"} {
 				a := c.Call(t.Context(), traffic.Call{Deadline: time.Now().Add(timeout)})
-				if codes.Code(a.Code) != codes.DeadlineExceeded || !strings.Contains(a.Message, text) {
-					t.Errorf("%s, %s, %v: %+v", w, method, timeout, a)
-				}
+				testkit.Want(t, codes.Code(a.Code) == codes.DeadlineExceeded && strings.Contains(a.Message, text),
+					"%s, %s, %v: %+v", w, method, timeout, a)
 			}
 			ctx, cancel := context.WithCancel(t.Context())
 			before := s.calls.Load()
@@ -120,9 +112,7 @@ func TestGivenUp(t *testing.T) {
 				t.Errorf("%s, %s, given up: %+v", w, method, a)
 			}
 			sent := s.header()
-			if sent.Get("Grpc-Timeout")+sent.Get("Connect-Timeout-Ms") == "" {
-				t.Errorf("%s, %s: no deadline in %v", w, method, sent)
-			}
+			testkit.Want(t, sent.Get("Grpc-Timeout")+sent.Get("Connect-Timeout-Ms") != "", "%s, %s: no deadline in %v", w, method, sent)
 		}
 	}
 }
@@ -134,17 +124,12 @@ func TestMetadata(t *testing.T) {
 		for _, method := range methods {
 			o := s.options(t, w, method, 1, "hello")
 			o.Metadata = metadata.Pairs("a", "b", "a", "c", "d-bin", "\x00\xff")
-			if a := client(t, o).Call(t.Context(), traffic.Call{}); a.Code != 0 {
-				t.Errorf("%s, %s: %+v", w, method, a)
-			}
+			a := client(t, o).Call(t.Context(), traffic.Call{})
+			testkit.Want(t, a.Code == 0, "%s, %s: %+v", w, method, a)
 			h := s.header()
-			if got := strings.Join(h.Values("A"), ","); got != "b,c" || h.Get("D-Bin") != "AP8" {
-				t.Errorf("%s, %s: %v", w, method, h)
-			}
+			testkit.Want(t, strings.Join(h.Values("A"), ",") == "b,c" && h.Get("D-Bin") == "AP8", "%s, %s: %v", w, method, h)
 			for _, name := range []string{"Accept-Encoding", "Grpc-Accept-Encoding", "Connect-Accept-Encoding"} {
-				if strings.Contains(h.Get(name), "gzip") {
-					t.Errorf("%s, %s: %s is %s", w, method, name, h.Get(name))
-				}
+				testkit.Want(t, !strings.Contains(h.Get(name), "gzip"), "%s, %s: %s is %s", w, method, name, h.Get(name))
 			}
 		}
 	}
@@ -181,12 +166,10 @@ func TestStrategies(t *testing.T) {
 			testkit.Must(t, err)
 			r, err := traffic.New(plan, c).Run(t.Context())
 			testkit.Must(t, err)
-			if r.Calls.Answered.Count() != 100 || r.Workers["one"] != 100 || r.Sent.Bytes != 700 || r.Received.Bytes != 700 {
-				t.Errorf("%d answered, %v, %+v, %v", r.Calls.Answered.Count(), r.Workers, r.Received, r.Failures)
-			}
-			if c.Opened() != tc.conns || s.conns.Load() != tc.conns || r.Opened > tc.conns {
-				t.Errorf("%d connections opened, %d accepted, want %d", c.Opened(), s.conns.Load(), tc.conns)
-			}
+			testkit.Want(t, r.Calls.Answered.Count() == 100 && r.Workers["one"] == 100 && r.Sent.Bytes == 700 && r.Received.Bytes == 700,
+				"%d answered, %v, %+v, %v", r.Calls.Answered.Count(), r.Workers, r.Received, r.Failures)
+			testkit.Want(t, c.Opened() == tc.conns && s.conns.Load() == tc.conns && r.Opened <= tc.conns,
+				"%d connections opened, %d accepted, want %d", c.Opened(), s.conns.Load(), tc.conns)
 		})
 	}
 }
@@ -195,9 +178,8 @@ func TestStrategies(t *testing.T) {
 func TestClosingIsNotInTheLatency(t *testing.T) {
 	o := serve(t, nil).options(t, Way{}, "Unary", 1, "hello")
 	o.Strategy = PerCall
-	if answer := client(t, o).Call(t.Context(), traffic.Call{}); answer.Ended.IsZero() || answer.Code != 0 {
-		t.Errorf("%+v", answer)
-	}
+	answer := client(t, o).Call(t.Context(), traffic.Call{})
+	testkit.Want(t, !answer.Ended.IsZero() && answer.Code == 0, "%+v", answer)
 }
 
 // Where the connection has ended, the next call opens another.
@@ -211,17 +193,14 @@ func TestReconnects(t *testing.T) {
 		}
 	})
 	c := client(t, s.options(t, Way{Protocol: Connect}, "Unary", 1, "hello"))
-	if a := c.Call(t.Context(), traffic.Call{}); a.Code != 0 {
-		t.Fatalf("%+v", a)
-	}
+	a := c.Call(t.Context(), traffic.Call{})
+	testkit.Need(t, a.Code == 0, "%+v", a)
 	all.Range(func(conn, _ any) bool {
 		conn.(net.Conn).Close()
 		return true
 	})
 	testkit.Eventually(t, 30*time.Second, "a call to be answered", func() bool { return c.Call(t.Context(), traffic.Call{}).Code == 0 })
-	if c.Opened() != 2 {
-		t.Errorf("%d connections", c.Opened())
-	}
+	testkit.Want(t, c.Opened() == 2, "%d connections", c.Opened())
 }
 
 // A server that ends its connection after each call costs no call: what it has not taken
@@ -231,12 +210,44 @@ func TestGoAway(t *testing.T) {
 	for _, method := range []string{"Unary", "Server"} {
 		c := client(t, s.options(t, Way{Protocol: Connect}, method, 1, "hello"))
 		for range 200 {
-			if a := c.Call(t.Context(), traffic.Call{}); a.Code != 0 {
-				t.Errorf("%s: %+v", method, a)
-			}
+			a := c.Call(t.Context(), traffic.Call{})
+			testkit.Want(t, a.Code == 0, "%s: %+v", method, a)
 		}
-		if c.Opened() < 2 {
-			t.Errorf("%s: %d connections", method, c.Opened())
-		}
+		testkit.Want(t, c.Opened() >= 2, "%s: %d connections", method, c.Opened())
+	}
+}
+
+func TestParseWay(t *testing.T) {
+	for _, tc := range []struct{ protocol, codec, http, want string }{
+		{"", "", "", "gRPC over HTTP/2"},
+		{"grpc", "proto", "2", "gRPC over HTTP/2"},
+		{"grpc", "json", "", "gRPC with JSON over HTTP/2"},
+		{"connect", "", "1.1", "Connect over HTTP/1.1"},
+		{"grpc-web", "json", "2", "gRPC-Web with JSON over HTTP/2"},
+	} {
+		w, err := ParseWay(tc.protocol, tc.codec, tc.http)
+		testkit.Want(t, err == nil && w.String() == tc.want && w.Plain() == (tc.want == "gRPC over HTTP/2"), "%+v: %v, %v", tc, w, err)
+	}
+	for want, words := range map[string][3]string{
+		`protocol "soap": want grpc, connect, grpc-web`:                      {"soap", "", ""},
+		`codec "xml": want proto, json`:                                      {"", "xml", ""},
+		`http "3": want 2, 1.1`:                                              {"connect", "", "3"},
+		`http 1.1: gRPC needs HTTP/2; give the protocol connect or grpc-web`: {"", "", "1.1"},
+	} {
+		_, err := ParseWay(words[0], words[1], words[2])
+		testkit.RefusedBy(t, err, want)
+	}
+}
+
+func TestNewRefuses(t *testing.T) {
+	s := &server{addr: "127.0.0.1:1"}
+	for want, change := range map[string]func(*Options){
+		`target "dns:///a:1": want host:port or unix:///path for calls by Connect`: func(o *Options) { o.Target = "dns:///a:1" },
+		`target "a": want host:port or unix:///path for calls by Connect`:          func(o *Options) { o.Target = "a" },
+	} {
+		o := s.options(t, Way{Protocol: Connect}, "Unary", 1, "hello")
+		change(&o)
+		_, err := New(o)
+		testkit.RefusedBy(t, err, want)
 	}
 }

@@ -39,9 +39,7 @@ func TestGatewayCall(t *testing.T) {
 			t.Errorf("call %d: %+v", number, answer)
 		}
 	}
-	if c.Opened() != 3 {
-		t.Errorf("%d connections for 3 requests", c.Opened())
-	}
+	testkit.Want(t, c.Opened() == 3, "%d connections for 3 requests", c.Opened())
 }
 
 // Each status of HTTP has one of gRPC, and the first line is kept.
@@ -56,9 +54,8 @@ func TestGatewayFailures(t *testing.T) {
 			fmt.Fprintf(w, "20 of 100 calls failed\n%s", strings.Repeat("x", 1<<20))
 		}, "/")
 		answer := c.Call(t.Context(), traffic.Call{})
-		if codes.Code(answer.Code) != want || answer.Message != fmt.Sprintf("%d 20 of 100 calls failed", status) {
-			t.Errorf("%d: %v %.80q, want %v", status, codes.Code(answer.Code), answer.Message, want)
-		}
+		testkit.Want(t, codes.Code(answer.Code) == want && answer.Message == fmt.Sprintf("%d 20 of 100 calls failed", status),
+			"%d: %v %.80q, want %v", status, codes.Code(answer.Code), answer.Message, want)
 	}
 }
 
@@ -73,9 +70,7 @@ func TestGatewayCallEnds(t *testing.T) {
 	}, "/")
 	defer close(release)
 	answer := c.Call(t.Context(), traffic.Call{Deadline: time.Now().Add(50 * time.Millisecond)})
-	if codes.Code(answer.Code) != codes.DeadlineExceeded {
-		t.Errorf("at its deadline: %+v", answer)
-	}
+	testkit.Want(t, codes.Code(answer.Code) == codes.DeadlineExceeded, "at its deadline: %+v", answer)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if answer := c.Call(ctx, traffic.Call{}); codes.Code(answer.Code) != codes.Canceled {
@@ -92,9 +87,8 @@ func TestGatewayReady(t *testing.T) {
 			fmt.Fprintln(w, "not yet")
 		}
 	}, "/")
-	if err := c.Ready(t.Context()); err != nil || asked.Load() != 3 {
-		t.Errorf("%v after %d questions", err, asked.Load())
-	}
+	err := c.Ready(t.Context())
+	testkit.Want(t, err == nil && asked.Load() == 3, "%v after %d questions", err, asked.Load())
 	asked.Store(-1 << 40)
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()

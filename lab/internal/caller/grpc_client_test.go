@@ -19,9 +19,8 @@ func TestCheckTarget(t *testing.T) {
 		"localhost:50051", ":50051", "10.0.0.1:1", "[::1]:65535", "dns:///a.example:80", "dns://127.0.0.1:53/a:80",
 		"dns:a:80", "unix:/tmp/x", "unix:///tmp/x", "unix-abstract:x", "passthrough:///a:80",
 	} {
-		if err := CheckTarget(target); err != nil {
-			t.Errorf("%s: %v", target, err)
-		}
+		err := CheckTarget(target)
+		testkit.Want(t, err == nil, "%s: %v", target, err)
 	}
 	for target, want := range map[string]string{
 		"http://localhost:50051": `address "http://localhost:50051": want host:port without http://, such as localhost:50051`,
@@ -64,19 +63,15 @@ func TestClientInWords(t *testing.T) {
 	} {
 		o := s.options(t, Way{}, "Unary", 1, "hello")
 		change(&o)
-		if got := client(t, o).String(); !strings.HasSuffix(got, want) {
-			t.Errorf("%s, want %s", got, want)
-		}
+		got := client(t, o).String()
+		testkit.Want(t, strings.HasSuffix(got, want), "%s, want %s", got, want)
 	}
 }
 
 func TestMostUnderWay(t *testing.T) {
-	if got := Single.MostUnderWay(); got != traffic.DefaultMost {
-		t.Errorf("on one connection %d", got)
-	}
-	if got := PerCall.MostUnderWay(); got < 1 || got > traffic.DefaultMost {
-		t.Errorf("with a connection for each %d", got)
-	}
+	testkit.Equal(t, Single.MostUnderWay(), traffic.DefaultMost, "calls under way on one connection")
+	got := PerCall.MostUnderWay()
+	testkit.Want(t, got >= 1 && got <= traffic.DefaultMost, "with a connection for each %d", got)
 }
 
 // Round robin over a name: calls are spread evenly over its addresses, and when a
@@ -90,9 +85,8 @@ func TestRoundRobinOverDNS(t *testing.T) {
 	o.Strategy, o.DNSInterval = RoundRobin, 10*time.Millisecond
 	o.Target = "dns://" + zone.Addr + "/workers.test:" + port
 	c := client(t, o)
-	if got := c.String(); !strings.HasSuffix(got, "DNS asked again every 10ms at most") {
-		t.Error(got)
-	}
+	got := c.String()
+	testkit.Want(t, strings.HasSuffix(got, "DNS asked again every 10ms at most"), "%v", got)
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	testkit.Must(t, c.Ready(ctx))
@@ -103,9 +97,7 @@ func TestRoundRobinOverDNS(t *testing.T) {
 	for range 100 {
 		seen[call()]++
 	}
-	if seen["first"] != 50 || seen["second"] != 50 {
-		t.Errorf("shares %v", seen)
-	}
+	testkit.Want(t, seen["first"] == 50 && seen["second"] == 50, "shares %v", seen)
 	serveAt(t, "third", "tcp", "127.0.0.3:"+port, nil)
 	zone.Say("workers.test. 1 IN A 127.0.0.1", "workers.test. 1 IN A 127.0.0.3")
 	second.web.Close()

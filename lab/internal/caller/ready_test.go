@@ -32,9 +32,7 @@ func TestReady(t *testing.T) {
 			}
 		}
 	}
-	if n := s.calls.Load(); n != 0 {
-		t.Errorf("handlers have seen %d calls", n)
-	}
+	testkit.Equal(t, s.calls.Load(), 0, "calls that handlers have seen")
 }
 
 // onlyGRPC is a grpc-go server; calls counts what its handlers see.
@@ -62,14 +60,11 @@ func TestReadyTellsWhoSpeaksOnlyGRPC(t *testing.T) {
 		for _, method := range methods {
 			err := client(t, s.options(t, w, method, 1, "hello")).Ready(t.Context())
 			want := `target "` + s.addr + `" does not speak ` + w.spoken() + ": /test.Service/" + method + " was answered with HTTP status 415 and the content type "
-			if err == nil || !strings.HasPrefix(err.Error(), want) || !strings.Contains(err.Error(), "; try the ") {
-				t.Errorf("%s, %s: %v", w, method, err)
-			}
+			testkit.Want(t, err != nil && strings.HasPrefix(err.Error(), want) && strings.Contains(err.Error(), "; try the "),
+				"%s, %s: %v", w, method, err)
 		}
 	}
-	if calls.Load() != 0 {
-		t.Errorf("%d calls were made", calls.Load())
-	}
+	testkit.Want(t, calls.Load() == 0, "%d calls were made", calls.Load())
 }
 
 // What else can be wrong is told in a line.
@@ -104,9 +99,7 @@ func TestReadyTells(t *testing.T) {
 		o.Target, o.TLS = tc.addr, tc.tls
 		ctx, cancel := context.WithTimeout(t.Context(), tc.limit)
 		err := client(t, o).Ready(ctx)
-		if late := ctx.Err() != nil; late != (tc.limit < time.Minute) {
-			t.Errorf("%s: told at the end of its time: %v", tc.name, late)
-		}
+		testkit.Equal(t, ctx.Err() != nil, (tc.limit < time.Minute), "%s: told at the end of its time", tc.name)
 		cancel()
 		for _, part := range append(tc.want, `target "`+tc.addr+`" `) {
 			testkit.Refused(t, err, part)
@@ -150,12 +143,9 @@ func TestTLS(t *testing.T) {
 			o := s.options(t, w, "Server", 1, "hello")
 			o.Strategy = strategy
 			c := client(t, o)
-			if err := c.Ready(t.Context()); err != nil {
-				t.Error(err)
-			}
-			if a := c.Call(t.Context(), traffic.Call{}); a.Code != 0 || a.Received.Messages != 3 {
-				t.Errorf("%s: %+v", w, a)
-			}
+			testkit.Must(t, c.Ready(t.Context()))
+			a := c.Call(t.Context(), traffic.Call{})
+			testkit.Want(t, a.Code == 0 && a.Received.Messages == 3, "%s: %+v", w, a)
 		}
 	}
 	o := s.options(t, Way{Protocol: Connect}, "Unary", 1, "hello")
@@ -171,15 +161,12 @@ func TestFullConnection(t *testing.T) {
 	var all sync.WaitGroup
 	for range 50 {
 		all.Go(func() {
-			if a := c.Call(t.Context(), traffic.Call{}); a.Code != 0 {
-				t.Errorf("%+v", a)
-			}
+			a := c.Call(t.Context(), traffic.Call{})
+			testkit.Want(t, a.Code == 0, "%+v", a)
 		})
 	}
 	all.Wait()
-	if c.Opened() != 1 {
-		t.Errorf("%d connections", c.Opened())
-	}
+	testkit.Want(t, c.Opened() == 1, "%d connections", c.Opened())
 }
 
 // A Unix socket is called by its path.
@@ -190,9 +177,8 @@ func TestUnixSocket(t *testing.T) {
 			o := s.options(t, w, "Client", 2, "hello")
 			o.Strategy = strategy
 			c := client(t, o)
-			if a := c.Call(t.Context(), traffic.Call{}); a.Code != 0 || c.Opened() != 1 {
-				t.Errorf("%s, %v: %+v, %d connections", w, strategy, a, c.Opened())
-			}
+			a := c.Call(t.Context(), traffic.Call{})
+			testkit.Want(t, a.Code == 0 && c.Opened() == 1, "%s, %v: %+v, %d connections", w, strategy, a, c.Opened())
 		}
 	}
 }
