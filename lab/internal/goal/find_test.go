@@ -88,12 +88,8 @@ func TestFind(t *testing.T) {
 	o := s.options(t, 100, "p99<100ms")
 	o.Told = func(step Step) { told = append(told, step.String()) }
 	r, took := find(t, o)
-	if r.Outcome != Found || !r.Sure || r.Holds != 1900 || r.Fails != 1980 || r.Limited != 0 || len(r.Notes) != 0 {
-		t.Errorf("%+v", r)
-	}
-	if r.String() != "holds at 1,900/s, fails at 1,980/s" {
-		t.Error(r)
-	}
+	testkit.Want(t, r.Outcome == Found && r.Sure && r.Holds == 1900 && r.Fails == 1980 && r.Limited == 0 && len(r.Notes) == 0, "%+v", r)
+	testkit.Want(t, r.String() == "holds at 1,900/s, fails at 1,980/s", "%v", r)
 	want := `100/s: held
 200/s: held
 400/s: held
@@ -110,12 +106,9 @@ func TestFind(t *testing.T) {
 1,980/s, run 2: missed, p99<100ms (1s)
 1,900/s, run 2: held
 1,980/s, run 3: missed, p99<100ms (1s)`
-	if got := strings.Join(told, "\n"); got != want {
-		t.Error(got)
-	}
-	if n := len(r.Steps); took.Seconds() != 10.1*float64(n) {
-		t.Errorf("%d runs took %v", n, took)
-	}
+	testkit.Equal(t, strings.Join(told, "\n"), want, "the steps")
+	n := len(r.Steps)
+	testkit.Want(t, took.Seconds() == 10.1*float64(n), "%d runs took %v", n, took)
 	data, err := json.Marshal(r)
 	if err != nil || !strings.HasPrefix(string(data), `{"outcome":"found","holds":1900,"fails":1980,"confirmed":true,"steps":[{"rate":100,"try":1,"began_ns":100000000,"took_ns":10000000000,"rested_ns":0,"judgement":{"verdict":"held",`) {
 		t.Errorf("%s, %v", data, err)
@@ -210,9 +203,8 @@ func TestFoundRateIsTrue(t *testing.T) {
 			}
 		}
 		t.Logf("%s: true %.0f/s; %d of %d within 5 %%, the worst is %.1f %% off; what holds is %+.1f %% off in the mean; %.1f runs", c.name, c.truth, good, trials, 100*worst, 100*mean, float64(runs)/trials)
-		if good < trials*90/100 || worst > 0.10 || math.Abs(mean) > 0.05 {
-			t.Errorf("%s: only %d of %d within 5 %%, the worst is %.1f %% off", c.name, good, trials, 100*worst)
-		}
+		testkit.Want(t, good >= trials*90/100 && worst <= 0.10 && math.Abs(mean) <= 0.05,
+			"%s: only %d of %d within 5 %%, the worst is %.1f %% off", c.name, good, trials, 100*worst)
 	}
 }
 
@@ -238,9 +230,7 @@ func TestNoise(t *testing.T) {
 		}
 	}
 	t.Logf("%d of %d searches found the rate, %d ended below three quarters of it; %.1f runs", good, noisy, low, float64(runs)/noisy)
-	if good < noisy*97/100 {
-		t.Errorf("only %d of %d searches found the rate", good, noisy)
-	}
+	testkit.Want(t, good >= noisy*97/100, "only %d of %d searches found the rate", good, noisy)
 }
 
 // A service that stays broken ends the search, and is not loaded again.
@@ -259,16 +249,12 @@ func TestNoRecovery(t *testing.T) {
 		},
 	}
 	r, took := find(t, s.options(t, 100, "p99<100ms"))
-	if r.Outcome != Broken || r.Holds != 400 || r.Sure || r.Fails != 0 || len(r.Steps) != 4 {
-		t.Errorf("%+v", r)
-	}
+	testkit.Want(t, r.Outcome == Broken && r.Holds == 400 && !r.Sure && r.Fails == 0 && len(r.Steps) == 4, "%+v", r)
 	if r.String() != "holds at 400/s (in one run, not confirmed); the service did not recover: 30s after the run at 800/s "+
 		"a few calls one by one had p50 2.001s with 50% errors; before the search p50 5.001ms with 0% errors" {
 		t.Error(r)
 	}
-	if took > 72*time.Second {
-		t.Errorf("it took %v", took)
-	}
+	testkit.Want(t, took <= 72*time.Second, "it took %v", took)
 }
 
 // The search waits until the service has recovered.
@@ -292,14 +278,10 @@ func TestRecovery(t *testing.T) {
 		},
 	}
 	r, _ := find(t, s.options(t, 100, "p99<100ms"))
-	if r.Outcome != Found || r.Holds > 500 || r.Fails <= 500 {
-		t.Errorf("%v", r)
-	}
+	testkit.Want(t, r.Outcome == Found && r.Holds <= 500 && r.Fails > 500, "%v", r)
 	for i, step := range r.Steps {
 		missed := i > 0 && r.Steps[i-1].Judgement.Verdict == Missed
-		if missed != (step.Rested > 20*time.Second) || step.Rested > 26*time.Second {
-			t.Errorf("%v: rested %v", step, step.Rested)
-		}
+		testkit.Want(t, missed == (step.Rested > 20*time.Second) && step.Rested <= 26*time.Second, "%v: rested %v", step, step.Rested)
 	}
 }
 
@@ -366,13 +348,10 @@ func TestCancelled(t *testing.T) {
 			defer cancel()
 			began := time.Now()
 			r, err := Find(ctx, (&service{run: upTo(1950)}).options(t, 100, "p99<100ms"))
-			if err != nil || r.Outcome != Cancelled || time.Since(began) != after {
-				t.Errorf("%v: %v, %v after %v", after, r, err, time.Since(began))
-			}
+			testkit.Want(t, err == nil && r.Outcome == Cancelled && time.Since(began) == after,
+				"%v: %v, %v after %v", after, r, err, time.Since(began))
 			want := map[time.Duration]float64{50 * ms: 0, 35 * time.Second: 400, 20*time.Second + 250*ms: 200}[after]
-			if r.Holds != want || !strings.HasSuffix(r.String(), "; the search was cancelled") {
-				t.Errorf("%v: %v", after, r)
-			}
+			testkit.Want(t, r.Holds == want && strings.HasSuffix(r.String(), "; the search was cancelled"), "%v: %v", after, r)
 		})
 	}
 }
@@ -425,9 +404,8 @@ func TestErrorKeepsWhatIsKnown(t *testing.T) {
 			return run(ctx, rate)
 		}
 		r, err := Find(t.Context(), o)
-		if err == nil || r.Holds != 800 || len(r.Steps) != 4 || !strings.HasSuffix(r.String(), "; the search failed") {
-			t.Errorf("%v, %v", r, err)
-		}
+		testkit.Want(t, err != nil && r.Holds == 800 && len(r.Steps) == 4 && strings.HasSuffix(r.String(), "; the search failed"),
+			"%v, %v", r, err)
 	})
 }
 
@@ -452,9 +430,8 @@ func TestSearchesEnd(t *testing.T) {
 			default:
 				l.missed++
 			}
-			if n := l.held + l.missed + l.limited; n > 6 {
-				t.Fatalf("seed %d: %d runs at %v", seed, n, rate)
-			}
+			n := l.held + l.missed + l.limited
+			testkit.Need(t, n <= 6, "seed %d: %d runs at %v", seed, n, rate)
 		}
 		low, high := all.bracket()
 		if low == nil && high == nil || low != nil && !low.sure() || high != nil && !high.sure() {

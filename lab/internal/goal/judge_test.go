@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cabrank/cabrank/internal/testkit"
 	"github.com/cabrank/cabrank/lab/internal/traffic"
 )
 
@@ -44,9 +45,8 @@ func TestJudge(t *testing.T) {
 	} {
 		j := Thresholds{parse(t, text)[0]}.Judge(r, 0)
 		f := j.Findings[0]
-		if j.Verdict != want.verdict || f.Verdict != want.verdict || f.Measured() != want.measured {
-			t.Errorf("%s: %s, %s, measured %s; want %v", text, j.Verdict, f.Verdict, f.Measured(), want)
-		}
+		testkit.Want(t, j.Verdict == want.verdict && f.Verdict == want.verdict && f.Measured() == want.measured,
+			"%s: %s, %s, measured %s; want %v", text, j.Verdict, f.Verdict, f.Measured(), want)
 	}
 }
 
@@ -68,14 +68,10 @@ func TestFewCallsAreJudged(t *testing.T) {
 	} {
 		j := parse(t, "p99<100ms").Judge(add(add(blank(time.Second), c.fast, 10*ms), c.slow, time.Second), 0)
 		f := j.Findings[0]
-		if j.Verdict != c.want || (f.Note == "") != (c.fast+c.slow >= 10_000) {
-			t.Errorf("%+v: %s, %+v", c, j.Verdict, f)
-		}
+		testkit.Want(t, j.Verdict == c.want && (f.Note == "") == (c.fast+c.slow >= 10_000), "%+v: %s, %+v", c, j.Verdict, f)
 	}
 	j := parse(t, "p99<100ms").Judge(add(blank(time.Second), 500, 10*ms), 0)
-	if note := j.Findings[0].Note; note != "of 500 calls: the next run may differ, 10,000 calls tell this quantile" {
-		t.Error(note)
-	}
+	testkit.Equal(t, j.Findings[0].Note, "of 500 calls: the next run may differ, 10,000 calls tell this quantile", "the note")
 }
 
 // What nobody has measured is neither held nor missed.
@@ -83,13 +79,9 @@ func TestNothingMeasured(t *testing.T) {
 	all := parse(t, "p99<100ms", "max<1s", "mean<1s", "errors<1%", "unsent<1%", "rate>=1")
 	j := all.Judge(blank(0), 0)
 	for _, f := range j.Findings {
-		if f.Verdict != Unknown || !f.Empty || f.Measured() != "nothing measured" {
-			t.Errorf("%+v", f)
-		}
+		testkit.Want(t, f.Verdict == Unknown && f.Empty && f.Measured() == "nothing measured", "%+v", f)
 	}
-	if j.Verdict != Unknown {
-		t.Error(j.Verdict)
-	}
+	testkit.Want(t, j.Verdict == Unknown, "%v", j.Verdict)
 	// With failures only there is no latency, and the threshold is missed.
 	if j := parse(t, "p99<100ms").Judge(fail(blank(time.Second), 10), 0); j.Verdict != Missed ||
 		j.String() != "missed, p99<100ms (nothing measured), errors<1% (100%)" {
@@ -129,9 +121,7 @@ func TestSmallLag(t *testing.T) {
 		if f := j.Findings[0]; f.Verdict != want || (f.Unit == Nanoseconds) != strings.Contains(f.Note, "send lag of the generator") {
 			t.Errorf("%s: %s, %q; want %s", text, f.Verdict, f.Note, want)
 		}
-		if (j.Generator != "") != (want == Unknown) {
-			t.Errorf("%s: %s, generator %q", text, j.Verdict, j.Generator)
-		}
+		testkit.Want(t, (j.Generator != "") == (want == Unknown), "%s: %s, generator %q", text, j.Verdict, j.Generator)
 		if j := parse(t, text).Judge(r, 0.9); j.Verdict != Unknown {
 			t.Errorf("%s with a busy core: %s", text, j.Verdict)
 		}
@@ -182,7 +172,5 @@ func TestJudgementAsJSON(t *testing.T) {
 	want := `{"verdict":"held","thresholds":[` +
 		`{"threshold":"p99\u003c100ms","value":10002431,"unit":"ns","verdict":"held","note":"of 100 calls: the next run may differ, 10,000 calls tell this quantile"},` +
 		`{"threshold":"errors\u003c1%","added":true,"value":0,"unit":"share","verdict":"held"}]}`
-	if err != nil || string(data) != want {
-		t.Errorf("%s, %v", data, err)
-	}
+	testkit.Want(t, err == nil && string(data) == want, "%s, %v", data, err)
 }

@@ -74,12 +74,9 @@ func TestWhatIsWrong(t *testing.T) {
 		strings.Repeat("x", 101): "it has 101 bytes",
 	} {
 		_, err := Parse([]string{text})
-		if err == nil || !strings.Contains(err.Error(), want) || !strings.HasPrefix(err.Error(), "--fail ") {
-			t.Errorf("%q: %v; want %s", text, err, want)
-		}
-		if err != nil && strings.ContainsAny(err.Error(), "\n\x1b") {
-			t.Errorf("%q: more than a line: %q", text, err)
-		}
+		testkit.Want(t, err != nil && strings.Contains(err.Error(), want) && strings.HasPrefix(err.Error(), "--fail "),
+			"%q: %v; want %s", text, err, want)
+		testkit.Want(t, err == nil || !strings.ContainsAny(err.Error(), "\n\x1b"), "%q: more than a line: %q", text, err)
 	}
 	if _, err := Parse(nil); err == nil {
 		t.Error("no threshold is taken for some")
@@ -91,9 +88,8 @@ func TestWhatIsWrong(t *testing.T) {
 // Who says nothing on errors gets a threshold for them; who does, none.
 func TestErrorsAreJudgedToo(t *testing.T) {
 	for text, want := range map[string]int{"p99<1s": 2, "unsent<1%": 2, "rate>=1": 2, "errors<=100%": 1, "failed<50%": 1} {
-		if all := parse(t, text); len(all) != want || all[0].added || all[len(all)-1].added != (want == 2) {
-			t.Errorf("%s: %+v", text, all)
-		}
+		all := parse(t, text)
+		testkit.Want(t, len(all) == want && !all[0].added && all[len(all)-1].added == (want == 2), "%s: %+v", text, all)
 	}
 }
 
@@ -105,17 +101,12 @@ func FuzzParseThreshold(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		one, err := ParseThreshold(text)
 		if err != nil {
-			if strings.ContainsAny(err.Error(), "\n\x1b") {
-				t.Errorf("%q: %q is more than a line of text", text, err)
-			}
+			testkit.Want(t, !strings.ContainsAny(err.Error(), "\n\x1b"), "%q: %q is more than a line of text", text, err)
 			return
 		}
 		again, err := ParseThreshold(one.String())
-		if err != nil || again != one {
-			t.Fatalf("%q: %+v is read again as %+v, %v", text, one, again, err)
-		}
-		if v := (Thresholds{one}).Judge(r, 0).Verdict; v != Held && v != Missed {
-			t.Errorf("%q: %s", text, v)
-		}
+		testkit.Need(t, err == nil && again == one, "%q: %+v is read again as %+v, %v", text, one, again, err)
+		v := (Thresholds{one}).Judge(r, 0).Verdict
+		testkit.Want(t, v == Held || v == Missed, "%q: %s", text, v)
 	})
 }
