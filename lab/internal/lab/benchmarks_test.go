@@ -57,9 +57,7 @@ func TestBenchmarks(t *testing.T) {
 			want[results+path] = text
 			all += len(text)
 		}
-		if all > mostResult {
-			t.Errorf("of %s there are %d bytes, at most %d are kept", name, all, mostResult)
-		}
+		testkit.Want(t, all <= mostResult, "of %s there are %d bytes, at most %d are kept", name, all, mostResult)
 		return keptRun(t, name, kept)
 	})
 	want[benchmarks] = page
@@ -100,12 +98,9 @@ func TestBenchmarkOfARun(t *testing.T) {
 		"2 cores (Imaginary CPU, Linux 6.1, go1.26).", "`cabrank-lab run relay --arm \"a b\"`", "(../bench/results/relay.json)", "- Not measured: envoy:",
 		"\n## policies\n", "No whole run is kept.",
 	)
-	if len(svgs) != 2 {
-		t.Errorf("%d pictures", len(svgs))
-	}
-	if !strings.Contains(string(svgs[pictures+"relay-1.svg"]), "worker 1 stopped") {
-		t.Errorf("the picture has not what was done:\n%s", svgs[pictures+"relay-1.svg"])
-	}
+	testkit.Want(t, len(svgs) == 2, "%d pictures", len(svgs))
+	testkit.Want(t, strings.Contains(string(svgs[pictures+"relay-1.svg"]), "worker 1 stopped"),
+		"the picture has not what was done:\n%s", svgs[pictures+"relay-1.svg"])
 	for path, text := range kept {
 		testkit.Must(t, result.Replace(filepath.Join(dir, "kept", path), text))
 	}
@@ -150,9 +145,8 @@ func writeRun(t *testing.T, b *bytes.Buffer, of report.Run, name string, svgs ma
 	t.Helper()
 	r := of.Result
 	commit := commitOf.FindString(r.Version)
-	if r.Quick || r.Cut || r.Command == "" || commit == "" || strings.Contains(r.Version, "dirty") || len(r.Machine) == 0 {
-		t.Errorf("%s: a run that is kept is whole, with commit (%q), machine (%q) and command (%q)", name, r.Version, r.Machine, r.Command)
-	}
+	testkit.Want(t, !r.Quick && !r.Cut && r.Command != "" && commit != "" && !strings.Contains(r.Version, "dirty") && len(r.Machine) != 0,
+		"%s: a run that is kept is whole, with commit (%q), machine (%q) and command (%q)", name, r.Version, r.Machine, r.Command)
 	shown := *r
 	shown.Columns = columnsOf(r)
 	d := report.Run{Result: &shown, Record: of.Record}.Document()
@@ -301,9 +295,7 @@ func trimmed(t *testing.T, folder string, r *result.Run) map[string][]byte {
 		lines = append(lines, string(line))
 	}
 	before, found := strings.CutSuffix(string(text), "[]\n}")
-	if !found {
-		t.Fatal("blocks are not what a run ends with")
-	}
+	testkit.Need(t, found, "blocks are not what a run ends with")
 	kept[r.Scenario+".json"] = []byte(before + "[\n" + strings.Join(lines, ",\n") + "\n]}\n")
 	return kept
 }

@@ -21,10 +21,7 @@ func TestSaveComparison(t *testing.T) {
 		testkit.Must(t, lab.OfComparison(c).Save(out))
 	}
 	files, err := filepath.Glob(filepath.Join(out, "*"))
-	if err != nil || len(files) != 2 {
-		t.Errorf("%v %v", files, err)
-	}
-	if text := lab.RunReport(run, r).HTML(); !strings.Contains(string(text), "one call in 10 takes longer") {
-		t.Error("the report of the run has not read its records")
-	}
+	testkit.Want(t, err == nil && len(files) == 2, "%v %v", files, err)
+	testkit.Want(t, strings.Contains(string(lab.RunReport(run, r).HTML()), "one call in 10 takes longer"),
+		"the report of the run has not read its records")
 }

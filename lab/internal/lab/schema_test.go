@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding"
 	"encoding/json"
-	"os"
 	"path/filepath"
 	"reflect"
 	"strings"
@@ -33,13 +32,11 @@ func validate(t *testing.T, schema, path string) {
 	compiler.AssertFormat()
 	compiled, err := compiler.Compile(schema)
 	testkit.Must(t, err)
-	text, err := os.ReadFile(path)
-	testkit.Must(t, err)
+	text := testkit.ReadFile(t, path)
 	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
 	testkit.Must(t, err)
-	if err := compiled.Validate(value); err != nil {
-		t.Errorf("%s: %v", path, err)
-	}
+	err = compiled.Validate(value)
+	testkit.Want(t, err == nil, "%s: %v", path, err)
 }
 
 // What is written is what docs/schema says.
@@ -69,8 +66,7 @@ func TestFilesFollowTheSchemas(t *testing.T) {
 // Every key is described, with its meaning, and no other one is.
 func TestSchemasDescribeEveryKey(t *testing.T) {
 	for path, of := range map[string]any{runSchema: result.Run{}, loadSchema: lab.Result{}} {
-		text, err := os.ReadFile(path)
-		testkit.Must(t, err)
+		text := testkit.ReadFile(t, path)
 		var schema map[string]any
 		testkit.Must(t, json.Unmarshal(text, &schema))
 		d := described{T: t, defs: schema["$defs"].(map[string]any)}
@@ -80,8 +76,7 @@ func TestSchemasDescribeEveryKey(t *testing.T) {
 
 // The figures that the schema names are those that there are.
 func TestSchemaNamesAllFigures(t *testing.T) {
-	text, err := os.ReadFile(runSchema)
-	testkit.Must(t, err)
+	text := testkit.ReadFile(t, runSchema)
 	var names []string
 	for _, f := range result.All() {
 		names = append(names, f.Name)
@@ -90,9 +85,7 @@ func TestSchemaNamesAllFigures(t *testing.T) {
 	testkit.Must(t, err)
 	var flat bytes.Buffer
 	testkit.Must(t, json.Compact(&flat, text))
-	if n := bytes.Count(flat.Bytes(), append([]byte(`"enum":`), want...)); n != 3 {
-		t.Errorf("%d lists of all figures, want 3 of %s", n, want)
-	}
+	testkit.Equal(t, bytes.Count(flat.Bytes(), append([]byte(`"enum":`), want...)), 3, "lists of all figures, as %s", want)
 }
 
 // described compares types with a schema.

@@ -62,9 +62,7 @@ func TestFailed(t *testing.T) {
 		{cause, "2 gone"},
 	} {
 		a := (&socketCalls{}).failure(tc.err)
-		if got := fmt.Sprint(a.Code, " ", a.Message); got != tc.want {
-			t.Errorf("%v: got %s, want %s", tc.err, got, tc.want)
-		}
+		testkit.Equal(t, fmt.Sprint(a.Code, " ", a.Message), tc.want, "%v", tc.err)
 	}
 }
 
@@ -80,9 +78,8 @@ func TestCalls(t *testing.T) {
 	if a := c.Call(t.Context(), traffic.Call{Number: 60_000, Due: due, Deadline: time.Now().Add(time.Second)}); a.Code != 4 {
 		t.Errorf("got %+v", a)
 	}
-	if got := counts(c); got != "CALL 2, ACK 2, RES 1, EXP 1" || c.Opened() != 2 {
-		t.Errorf("%s, %d opened", got, c.Opened())
-	}
+	got := counts(c)
+	testkit.Want(t, got == "CALL 2, ACK 2, RES 1, EXP 1" && c.Opened() == 2, "%s, %d opened", got, c.Opened())
 	_, err = newSocketCalls(t.Context(), SocketLoad{URL: "ws://127.0.0.1:1/", URI: "f", Args: "1", Connections: 50})
 	testkit.Refused(t, err, "refused")
 }
