@@ -2,7 +2,6 @@ package latency_test
 
 import (
 	"bytes"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -30,26 +29,20 @@ func TestEncodedAndBack(t *testing.T) {
 	h.Record(2 * latency.Bound)
 	read := latency.New()
 	testkit.Must(t, read.UnmarshalText([]byte(text(t, h))))
-	if text(t, read) != text(t, h) || read.Count() != h.Count() {
-		t.Errorf("read %d calls, want %d", read.Count(), h.Count())
-	}
+	testkit.Want(t, text(t, read) == text(t, h) && read.Count() == h.Count(), "read %d calls, want %d", read.Count(), h.Count())
 	read.Record(time.Second) // one that was read goes on counting
-	if read.Count() != h.Count()+1 {
-		t.Errorf("%d calls after one more, want %d", read.Count(), h.Count()+1)
-	}
+	testkit.Want(t, read.Count() == h.Count()+1, "%d calls after one more, want %d", read.Count(), h.Count()+1)
 }
 
 // The text in testdata was written by the Python library, hdrhistogram 0.10.8:
 // 12,345 ns times 1 to 10,000, an hour, and zero. The figures are its own.
 func TestReadsWhatPythonWrote(t *testing.T) {
-	data, err := os.ReadFile("testdata/written-by-python.txt")
-	testkit.Must(t, err)
+	data := testkit.ReadFile(t, "testdata/written-by-python.txt")
 	h := latency.New()
 	testkit.Must(t, h.UnmarshalText(bytes.TrimSpace(data)))
 	p50, p99 := h.Quantile(0.5).Value, h.Quantile(0.99).Value
-	if h.Count() != 10_002 || p50 != 61734911 || p99 != 122290175 || h.Max() != latency.Bound || h.At(0) != 0 {
-		t.Errorf("%d calls, p50 %d, p99 %d, from %v to %v", h.Count(), p50, p99, h.At(0), h.Max())
-	}
+	testkit.Want(t, h.Count() == 10_002 && p50 == 61734911 && p99 == 122290175 && h.Max() == latency.Bound && h.At(0) == 0,
+		"%d calls, p50 %d, p99 %d, from %v to %v", h.Count(), p50, p99, h.At(0), h.Max())
 }
 
 // Bad input gives one line and leaves the histogram as it was.
@@ -71,9 +64,7 @@ func TestDecodingRefuses(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), want) || !strings.HasPrefix(err.Error(), "histogram: ") || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%.40q: error %v, want: %s", input, err, want)
 		}
-		if text(t, h) != before {
-			t.Errorf("%.40q changed the histogram", input)
-		}
+		testkit.Want(t, text(t, h) == before, "%.40q changed the histogram", input)
 	}
 }
 
@@ -83,13 +74,10 @@ func FuzzUnmarshalText(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		var h, again latency.Histogram
 		if err := h.UnmarshalText(data); err != nil {
-			if strings.Contains(err.Error(), "\n") {
-				t.Errorf("more than a line: %q", err)
-			}
+			testkit.Want(t, !strings.Contains(err.Error(), "\n"), "more than a line: %q", err)
 			return
 		}
-		if err := again.UnmarshalText([]byte(text(t, &h))); err != nil || text(t, &again) != text(t, &h) {
-			t.Fatalf("read, written, and other: %v", err)
-		}
+		err := again.UnmarshalText([]byte(text(t, &h)))
+		testkit.Need(t, err == nil && text(t, &again) == text(t, &h), "read, written, and other: %v", err)
 	})
 }

@@ -1,12 +1,15 @@
 package latency_test
 
 import (
+	"encoding/json"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
 	"time"
 
+	"github.com/cabrank/cabrank/internal/testkit"
 	"github.com/cabrank/cabrank/lab/internal/latency"
 )
 
@@ -16,9 +19,8 @@ func TestPrecision(t *testing.T) {
 		h := latency.New()
 		h.Record(d)
 		for name, got := range map[string]time.Duration{"max": h.Max(), "mean": h.Mean(), "min": h.At(0), "p99": h.At(0.99)} {
-			if off := math.Abs(float64(got-d)) / float64(d); off > 0.001 {
-				t.Errorf("%s of %v is %v, off by %.4f", name, d, got, off)
-			}
+			off := math.Abs(float64(got-d)) / float64(d)
+			testkit.Want(t, off <= 0.001, "%s of %v is %v, off by %.4f", name, d, got, off)
 		}
 	}
 }
@@ -29,22 +31,17 @@ func TestNothingIsDropped(t *testing.T) {
 	for _, d := range []time.Duration{-time.Second, 0, time.Millisecond, 59 * time.Minute, latency.Bound, latency.Bound + 1, math.MaxInt64} {
 		h.Record(d)
 	}
-	if h.Count() != 7 || h.At(4./7) >= latency.Bound || h.At(5./7) != latency.Bound {
-		t.Errorf("%d calls, want 7, of which 3 are at the bound", h.Count())
-	}
-	if h.At(0) != 0 || h.Max() != latency.Bound {
-		t.Errorf("from %v to %v, want 0 to %v", h.At(0), h.Max(), latency.Bound)
-	}
+	testkit.Want(t, h.Count() == 7 && h.At(4./7) < latency.Bound && h.At(5./7) == latency.Bound,
+		"%d calls, want 7, of which 3 are at the bound", h.Count())
+	testkit.Want(t, h.At(0) == 0 && h.Max() == latency.Bound, "from %v to %v, want 0 to %v", h.At(0), h.Max(), latency.Bound)
 }
 
 func TestEmpty(t *testing.T) {
 	h := latency.New()
-	if h.Count() != 0 || h.Mean() != 0 || h.At(0) != 0 || h.Max() != 0 {
-		t.Errorf("of nothing: %d calls, mean %v, from %v to %v, want zeros", h.Count(), h.Mean(), h.At(0), h.Max())
-	}
-	if q := h.Quantile(0.5); !q.TooFew {
-		t.Errorf("a quantile of nothing: %+v", q)
-	}
+	testkit.Want(t, h.Count() == 0 && h.Mean() == 0 && h.At(0) == 0 && h.Max() == 0,
+		"of nothing: %d calls, mean %v, from %v to %v, want zeros", h.Count(), h.Mean(), h.At(0), h.Max())
+	q := h.Quantile(0.5)
+	testkit.Want(t, q.TooFew, "a quantile of nothing: %+v", q)
 }
 
 // latencies draws times with a long tail: lognormal around 10 ms, now and then up to minutes.
@@ -67,9 +64,8 @@ func TestQuantilesAgainstSorting(t *testing.T) {
 	for _, share := range []float64{0.01, 0.5, 0.9, 0.95, 0.99, 0.999} {
 		want := all[int(share*float64(len(all)))-1]
 		got := h.Quantile(share)
-		if off := float64(got.Value-want) / float64(want); got.TooFew || math.Abs(off) > 0.001 {
-			t.Errorf("quantile %v is %+v, want %v", share, got, want)
-		}
+		testkit.Want(t, !got.TooFew && math.Abs((float64(got.Value-want)/float64(want))) <= 0.001,
+			"quantile %v is %+v, want %v", share, got, want)
 	}
 }
 
@@ -90,9 +86,7 @@ func TestTooFew(t *testing.T) {
 		{-1, math.MaxInt64},
 		{math.NaN(), math.MaxInt64},
 	} {
-		if got := latency.Needs(tc.share); got != tc.needs {
-			t.Errorf("quantile %v needs %d calls, want %d", tc.share, got, tc.needs)
-		}
+		testkit.Equal(t, latency.Needs(tc.share), tc.needs, "calls that quantile %v needs", tc.share)
 		if tc.needs > 10_000 {
 			continue
 		}
@@ -123,9 +117,8 @@ func TestMergeLosesNothing(t *testing.T) {
 		whole.Record(2 * latency.Bound)
 		merged.Merge(h)
 	}
-	if got, want := text(t, merged), text(t, whole); got != want {
-		t.Errorf("merged %d calls, whole %d, and they differ", merged.Count(), whole.Count())
-	}
+	got, want := text(t, merged), text(t, whole)
+	testkit.Want(t, got == want, "merged %d calls, whole %d, and they differ", merged.Count(), whole.Count())
 }
 
 func TestRecordingAllocatesNothing(t *testing.T) {
@@ -146,5 +139,53 @@ func BenchmarkRecord(b *testing.B) {
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i++ {
 		h.Record(all[i&(1<<12-1)])
+	}
+}
+
+// Failures do not touch the answers, and every one has its code.
+func TestFailuresAreKeptApart(t *testing.T) {
+	calls := latency.NewCalls()
+	calls.Answer(10 * time.Millisecond)
+	calls.Answer(20 * time.Millisecond)
+	for _, code := range []uint32{4, 14, 14, 0, 17, 1 << 31} {
+		calls.Fail(code, time.Second)
+	}
+	want := map[uint32]int64{2: 3, 4: 1, 14: 2}
+	testkit.Want(t, maps.Equal(calls.Codes, want), "codes %v, want %v", calls.Codes, want)
+	answered, failed := calls.Answered, calls.Failed
+	testkit.Want(t, calls.Count() == 8 && answered.Count() == 2 && failed.Count() == 6,
+		"%d calls, %d answered, %d failed; want 8, 2, 6", calls.Count(), answered.Count(), failed.Count())
+	testkit.Want(t, answered.Max() <= 21*time.Millisecond && failed.At(0) >= 999*time.Millisecond,
+		"answers up to %v, failures from %v", answered.Max(), failed.At(0))
+}
+
+func TestCallsMerge(t *testing.T) {
+	a, b := latency.NewCalls(), latency.NewCalls()
+	a.Answer(time.Millisecond)
+	a.Fail(14, time.Second)
+	b.Fail(14, time.Second)
+	b.Fail(8, time.Second)
+	a.Merge(b)
+	want := map[uint32]int64{8: 1, 14: 2}
+	testkit.Want(t, a.Count() == 4 && maps.Equal(a.Codes, want), "%d calls, codes %v; want 4, %v", a.Count(), a.Codes, want)
+	testkit.Want(t, b.Count() == 2, "what was merged has %d calls, had 2", b.Count())
+}
+
+func TestCallsAsJSON(t *testing.T) {
+	calls := latency.NewCalls()
+	for _, d := range latencies(20_000, 1) {
+		calls.Answer(d)
+	}
+	calls.Fail(4, 300*time.Millisecond)
+	data, err := json.Marshal(calls)
+	testkit.Must(t, err)
+	var read latency.Calls
+	testkit.Must(t, json.Unmarshal(data, &read))
+	testkit.Want(t, read.Count() == calls.Count() && maps.Equal(read.Codes, calls.Codes),
+		"read %d calls with the codes %v, want %d with %v", read.Count(), read.Codes, calls.Count(), calls.Codes)
+	again, err := json.Marshal(&read)
+	testkit.Want(t, err == nil && string(again) == string(data), "written again it differs (%v)", err)
+	if len(data) > 32<<10 {
+		t.Errorf("20,000 calls take %d bytes", len(data))
 	}
 }
