@@ -39,19 +39,14 @@ func TestDraws(t *testing.T) {
 			if v > c.p90*1.001 {
 				above++
 			}
-			if v < c.least || v > c.top || v != p.draw(at.draws().Float64()) {
-				t.Fatalf("%s: %v in call %d", c.text, v, i)
-			}
+			testkit.Need(t, v >= c.least && v <= c.top && v == p.draw(at.draws().Float64()), "%s: %v in call %d", c.text, v, i)
 		}
 		if mean := sum / calls; math.Abs(mean-c.mean) > 0.03*c.mean {
 			t.Errorf("%s: the mean is %v, want %v", c.text, mean, c.mean)
 		}
-		if share := float64(above) / calls; share > 0.11 {
-			t.Errorf("%s: %v are above %v", c.text, share, c.p90)
-		}
-		if p.name != "{{"+c.text+"}}" {
-			t.Errorf("%s is written %s", c.text, p.name)
-		}
+		share := float64(above) / calls
+		testkit.Want(t, share <= 0.11, "%s: %v are above %v", c.text, share, c.p90)
+		testkit.Want(t, p.name == "{{"+c.text+"}}", "%s is written %s", c.text, p.name)
 	}
 }
 
@@ -71,9 +66,8 @@ func TestDrawsIntoFields(t *testing.T) {
 			Text    string  `json:"text"`
 		}
 		testkit.Must(t, json.Unmarshal([]byte(protojson.Format(sent)), &got))
-		if v, err := strconv.ParseFloat(got.Text, 64); got.ADouble < 0.25 || got.ADouble >= 0.5 || got.AnInt32 != 2 || err != nil || v < 0 {
-			t.Errorf("call %d: %+v", call, got)
-		}
+		v, err := strconv.ParseFloat(got.Text, 64)
+		testkit.Want(t, got.ADouble >= 0.25 && got.ADouble < 0.5 && got.AnInt32 == 2 && err == nil && v >= 0, "call %d: %+v", call, got)
 	}
 }
 

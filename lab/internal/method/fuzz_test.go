@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // Whatever is in a file, there is a description or one line.
@@ -13,9 +15,7 @@ func FuzzCompile(f *testing.F) {
 	texts := map[string]string{}
 	for _, name := range []string{"old.proto", "new.proto", "edition.proto", "sub/passed.proto"} {
 		text, err := os.ReadFile(filepath.Join("testdata", "protos", name))
-		if err != nil {
-			f.Fatal(err)
-		}
+		testkit.Must(f, err)
 		texts[name] = string(text)
 		f.Add(string(text))
 	}
@@ -31,8 +31,6 @@ func FuzzCompile(f *testing.F) {
 			return "", fs.ErrNotExist
 		}
 		_, err := compile(t.Context(), []string{"fuzzed.proto"}, nil, read)
-		if err != nil && strings.Contains(err.Error(), "\n") {
-			t.Errorf("%q", err)
-		}
+		testkit.Want(t, err == nil || !strings.Contains(err.Error(), "\n"), "%q", err)
 	})
 }

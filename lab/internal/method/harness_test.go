@@ -87,9 +87,8 @@ func knownFiles(t testing.TB) *protoregistry.Files {
 		for i := range file.Imports().Len() {
 			add(file.Imports().Get(i).FileDescriptor)
 		}
-		if err := known.RegisterFile(file); err != nil {
-			t.Error(err)
-		}
+		err := known.RegisterFile(file)
+		testkit.Want(t, err == nil, "%v", err)
 	}
 	for _, file := range compiled(t, "kinds.proto", "old.proto") {
 		add(file)
@@ -101,9 +100,7 @@ func knownFiles(t testing.TB) *protoregistry.Files {
 func messageNamed(t testing.TB, file, name string) *dynamicpb.Message {
 	t.Helper()
 	found := compiled(t, file)[0].Messages().ByName(protoreflect.Name(name))
-	if found == nil {
-		t.Fatalf("%s has no message %s", file, name)
-	}
+	testkit.Need(t, found != nil, "%s has no message %s", file, name)
 	return dynamicpb.NewMessage(found)
 }
 
@@ -111,9 +108,8 @@ func messageNamed(t testing.TB, file, name string) *dynamicpb.Message {
 func decoded(t testing.TB, empty proto.Message, encoded []byte) proto.Message {
 	t.Helper()
 	m := proto.Clone(empty)
-	if err := proto.Unmarshal(encoded, m); err != nil {
-		t.Fatalf("%x: %v", encoded, err)
-	}
+	err := proto.Unmarshal(encoded, m)
+	testkit.Need(t, err == nil, "%x: %v", encoded, err)
 	return m
 }
 
@@ -121,8 +117,6 @@ func decoded(t testing.TB, empty proto.Message, encoded []byte) proto.Message {
 func requests(t testing.TB, m *method.Method, data string) *method.Requests {
 	t.Helper()
 	r, err := m.Requests(method.Data{Name: "--data", Text: []byte(data), Seed: 7})
-	if err != nil {
-		t.Fatalf("%s\n%v", data, err)
-	}
+	testkit.Need(t, err == nil, "%s\n%v", data, err)
 	return r
 }

@@ -22,18 +22,14 @@ import (
 func wantSame(t *testing.T, types *dynamicpb.Types, empty *dynamicpb.Message, encoded []byte, want string) {
 	t.Helper()
 	wanted := proto.Clone(empty)
-	if err := (protojson.UnmarshalOptions{Resolver: types}).Unmarshal([]byte(want), wanted); err != nil {
-		t.Fatalf("%s: %v", want, err)
-	}
+	err := (protojson.UnmarshalOptions{Resolver: types}).Unmarshal([]byte(want), wanted)
+	testkit.Need(t, err == nil, "%s: %v", want, err)
 	got := proto.Clone(empty)
-	if err := (proto.UnmarshalOptions{Resolver: types}).Unmarshal(encoded, got); err != nil {
-		t.Fatalf("%x: %v", encoded, err)
-	}
+	err = (proto.UnmarshalOptions{Resolver: types}).Unmarshal(encoded, got)
+	testkit.Need(t, err == nil, "%x: %v", encoded, err)
 	// As JSON, where the messages in an Any have their fields in order, too.
 	options := protojson.MarshalOptions{Resolver: types}
-	if options.Format(got) != options.Format(wanted) {
-		t.Errorf("got  %v\nwant %v", got, wanted)
-	}
+	testkit.Want(t, options.Format(got) == options.Format(wanted), "got  %v\nwant %v", got, wanted)
 }
 
 // Every kind of field, with and without placeholders: what is sent is what protojson
@@ -81,9 +77,7 @@ func TestRequests(t *testing.T) {
 		{`{"inner": {"next": {"next": {"name": "` + strings.Repeat("y", 17000) + `{{.RequestNumber}}"}}}}`, `{"inner": {"next": {"next": {"name": "` + strings.Repeat("y", 17000) + `41"}}}}`},
 	} {
 		got := requests(t, m, tc.data).Messages(41)
-		if len(got) != 1 {
-			t.Fatalf("%s: %d messages", tc.data, len(got))
-		}
+		testkit.Need(t, len(got) == 1, "%s: %d messages", tc.data, len(got))
 		wantSame(t, types, all, got[0], tc.want)
 		written := asJSON(t, m, tc.data).Messages
 		back := proto.Clone(all)
@@ -106,15 +100,9 @@ func asJSON(t *testing.T, m *method.Method, data string) *method.Requests {
 // JSON has no spaces, and a call without placeholders is written once.
 func TestRequestsAsJSON(t *testing.T) {
 	written := asJSON(t, kinds(t, "Chat"), `[[{"text": "a b", "anInt32": 5}, {}], [{"text": "{{.RequestNumber}}"}]]`).Messages
-	if got := fmt.Sprintf("%s", written(0)); got != `[{"anInt32":5,"text":"a b"} {}]` {
-		t.Error(got)
-	}
-	if &written(0)[0][0] != &written(2)[0][0] {
-		t.Error("it is written twice")
-	}
-	if got := string(written(3)[0]); got != `{"text":"3"}` {
-		t.Error(got)
-	}
+	testkit.Equal(t, fmt.Sprintf("%s", written(0)), `[{"anInt32":5,"text":"a b"} {}]`, "written")
+	testkit.Want(t, &written(0)[0][0] == &written(2)[0][0], "it is written twice")
+	testkit.Equal(t, string(written(3)[0]), `{"text":"3"}`, "written")
 }
 
 func TestRequestsOfOldProto(t *testing.T) {
@@ -146,9 +134,8 @@ func TestInTurn(t *testing.T) {
 	} {
 		r := requests(t, m, data)
 		for n := range uint64(9) {
-			if got, want := r.Messages(n), []byte{0x10, byte(n%3 + 1)}; len(got) != 1 || !bytes.Equal(got[0], want) {
-				t.Errorf("%s: call %d: %x, want %x", data, n, got, want)
-			}
+			got, want := r.Messages(n), []byte{0x10, byte(n%3 + 1)}
+			testkit.Want(t, len(got) == 1 && bytes.Equal(got[0], want), "%s: call %d: %x, want %x", data, n, got, want)
 		}
 	}
 }
@@ -171,18 +158,13 @@ func TestStreams(t *testing.T) {
 		{`[]`, 0, [][]int{{}}},
 	} {
 		r, err := m.Requests(method.Data{Name: "--data", Text: []byte(tc.data), Messages: tc.count})
-		if err != nil {
-			t.Fatalf("%s: %v", tc.data, err)
-		}
+		testkit.Need(t, err == nil, "%s: %v", tc.data, err)
 		for n, want := range tc.want {
 			got := r.Messages(uint64(n))
-			if len(got) != len(want) {
-				t.Fatalf("%s, %d: call %d has %d messages, want %d", tc.data, tc.count, n, len(got), len(want))
-			}
+			testkit.Need(t, len(got) == len(want), "%s, %d: call %d has %d messages, want %d", tc.data, tc.count, n, len(got), len(want))
 			for i := range got {
-				if !bytes.Equal(got[i], []byte{0x10, byte(want[i])}) {
-					t.Errorf("%s, %d: call %d: message %d is %x, want %d", tc.data, tc.count, n, i, got[i], want[i])
-				}
+				testkit.Want(t, bytes.Equal(got[i], []byte{0x10, byte(want[i])}),
+					"%s, %d: call %d: message %d is %x, want %d", tc.data, tc.count, n, i, got[i], want[i])
 			}
 		}
 	}
@@ -211,9 +193,7 @@ func TestPlaceholders(t *testing.T) {
 		seen := map[string]bool{}
 		for n := range uint64(200) {
 			got := valueOf(t, all, r.Messages(n)[0], "text")
-			if !regexp.MustCompile(want).MatchString(got) {
-				t.Fatalf("%s: %q", data, got)
-			}
+			testkit.Need(t, regexp.MustCompile(want).MatchString(got), "%s: %q", data, got)
 			seen[got] = true
 		}
 		if many := strings.Contains(data, "UUID") || strings.Contains(data, "String"); many && len(seen) != 200 || len(seen) < 2 {
@@ -222,9 +202,7 @@ func TestPlaceholders(t *testing.T) {
 	}
 	two := strings.Fields(valueOf(t, all, requests(t, m, `{"text": "{{.UUID}} {{.UUID}} {{newUUID}} {{newUUID}}"}`).Messages(0)[0], "text"))
 	slices.Sort(two)
-	if len(slices.Compact(two)) != 3 {
-		t.Errorf("one UUID for the call, and two others: %q", two)
-	}
+	testkit.Want(t, len(slices.Compact(two)) == 3, "one UUID for the call, and two others: %q", two)
 }
 
 // Both arms of an experiment send the same; another seed sends something else. Nor do
@@ -236,9 +214,8 @@ func TestSeeds(t *testing.T) {
 	other, err := m.Requests(method.Data{Text: []byte(data), Seed: 8})
 	testkit.Must(t, err)
 	for n := range uint64(100) {
-		if got, want := fmt.Sprint(one.Messages(n)), fmt.Sprint(same.Messages(n)); got != want {
-			t.Fatalf("call %d: %s and %s", n, got, want)
-		}
+		got, want := fmt.Sprint(one.Messages(n)), fmt.Sprint(same.Messages(n))
+		testkit.Need(t, got == want, "call %d: %s and %s", n, got, want)
 		if fmt.Sprint(one.Messages(n)) == fmt.Sprint(other.Messages(n)) || fmt.Sprint(one.Messages(n)) == fmt.Sprint(one.Messages(n+1)) {
 			t.Fatalf("call %d: another seed or number gives the same", n)
 		}
@@ -267,9 +244,7 @@ func TestRandomIsEven(t *testing.T) {
 		for _, seen := range cells {
 			sum += (float64(seen) - calls/100) * (float64(seen) - calls/100) / (calls / 100)
 		}
-		if sum > bound {
-			t.Errorf("%s: chi-square %.0f", name, sum)
-		}
+		testkit.Want(t, sum <= bound, "%s: chi-square %.0f", name, sum)
 	}
 }
 
@@ -295,9 +270,8 @@ func TestRequestsAreCheapAndShared(t *testing.T) {
 // After 2,147,483,647 calls their number begins again, so that it fits into 32 bits.
 func TestNumbersFitIn32Bits(t *testing.T) {
 	r := requests(t, kinds(t, "Unary"), `{"an_int32": {{.RequestNumber}}}`)
-	if got := r.Messages(1<<31 + 5)[0]; !bytes.Equal(got, []byte{0x10, 5}) {
-		t.Errorf("%x", got)
-	}
+	got := r.Messages(1<<31 + 5)[0]
+	testkit.Want(t, bytes.Equal(got, []byte{0x10, 5}), "%x", got)
 }
 
 // Bad input gets one line: where, what, and what to write instead.
@@ -399,7 +373,5 @@ func TestRequestsThatCannotBe(t *testing.T) {
 			none++
 		}
 	}
-	if none < 5 || none > 60 {
-		t.Errorf("%d of 200 calls have none, want one in nine", none)
-	}
+	testkit.Want(t, none >= 5 && none <= 60, "%d of 200 calls have none, want one in nine", none)
 }

@@ -56,12 +56,8 @@ func TestFromServer(t *testing.T) {
 				"grpc.health.v1.Health.Check":   {"/grpc.health.v1.Health/Check", "unary"},
 			} {
 				m, err := method.FromServer(t.Context(), conn, called, limit)
-				if err != nil {
-					t.Fatalf("%s: %v", called, err)
-				}
-				if m.Path != want.path || m.Kind() != want.kind {
-					t.Errorf("%s: %s %s, want %+v", called, m.Path, m.Kind(), want)
-				}
+				testkit.Need(t, err == nil, "%s: %v", called, err)
+				testkit.Want(t, m.Path == want.path && m.Kind() == want.kind, "%s: %s %s, want %+v", called, m.Path, m.Kind(), want)
 			}
 		})
 	}
@@ -80,9 +76,7 @@ func TestServerThatRefusesV1(t *testing.T) {
 		server := withWork(refuse)
 		reflection.Register(server)
 		m, err := method.FromServer(t.Context(), serve(t, server), "cabrank.example.v1.Work/Io", limit)
-		if err != nil || m.Path != "/cabrank.example.v1.Work/Io" {
-			t.Errorf("%v: %v", code, err)
-		}
+		testkit.Want(t, err == nil && m.Path == "/cabrank.example.v1.Work/Io", "%v: %v", code, err)
 	}
 	server := withWork(grpc.StreamInterceptor(func(any, grpc.ServerStream, *grpc.StreamServerInfo, grpc.StreamHandler) error {
 		return status.Error(codes.PermissionDenied, "not for you")
@@ -197,9 +191,8 @@ func TestServerThatIsSilent(t *testing.T) {
 
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := method.FromServer(ctx, conn, "a.B/C", limit); !errors.Is(err, context.Canceled) {
-		t.Errorf("canceled: %v", err)
-	}
+	_, err = method.FromServer(ctx, conn, "a.B/C", limit)
+	testkit.Want(t, errors.Is(err, context.Canceled), "canceled: %v", err)
 }
 
 // What a server sends is not to be trusted.
@@ -267,9 +260,8 @@ func TestServerWithMissingImports(t *testing.T) {
 	})
 	m, err := method.FromServer(t.Context(), conn, "a.B/Good", limit)
 	testkit.Must(t, err)
-	if got := requests(t, m, `{"f2": "1.5s"}`).Messages(0); string(got[0]) != "\x12\x08\x08\x01\x10\x80\xca\xb5\xee\x01" {
-		t.Errorf("%x", got)
-	}
+	got := requests(t, m, `{"f2": "1.5s"}`).Messages(0)
+	testkit.Want(t, string(got[0]) == "\x12\x08\x08\x01\x10\x80\xca\xb5\xee\x01", "%x", got)
 	_, err = method.FromServer(t.Context(), conn, "a.B/Bad", limit)
 	wantLine(t, "bad", err, "a.B/Bad: its request needs lost.Type, which no file describes")
 }
@@ -297,7 +289,6 @@ func anyone(t *testing.T) *grpc.ClientConn {
 func TestFilesOneByOne(t *testing.T) {
 	m, err := method.FromServer(t.Context(), anyone(t), "kinds.v1.Kinds/Unary", limit)
 	testkit.Must(t, err)
-	if got := requests(t, m, `{"wrapped": "w{{.RequestNumber}}"}`).Messages(3)[0]; !strings.Contains(string(got), "w3") {
-		t.Errorf("%q", got)
-	}
+	got := requests(t, m, `{"wrapped": "w{{.RequestNumber}}"}`).Messages(3)[0]
+	testkit.Want(t, strings.Contains(string(got), "w3"), "%q", got)
 }

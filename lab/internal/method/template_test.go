@@ -40,9 +40,7 @@ func FuzzTemplate(f *testing.F) {
 		m := m[streams]
 		r, err := m.Requests(Data{Name: "f", Text: []byte(data), Seed: 3})
 		if err != nil {
-			if strings.ContainsAny(err.Error(), "\n\r\x1b") || !strings.HasPrefix(err.Error(), "f:") {
-				t.Errorf("%q", err)
-			}
+			testkit.Want(t, !strings.ContainsAny(err.Error(), "\n\r\x1b") && strings.HasPrefix(err.Error(), "f:"), "%q", err)
 			return
 		}
 		s, err := readTemplate("f", []byte(data))
@@ -53,9 +51,7 @@ func FuzzTemplate(f *testing.F) {
 		if got == nil {
 			return // a value between the least and the greatest
 		}
-		if len(list) != len(got) {
-			t.Fatalf("%d messages of %d documents", len(got), len(list))
-		}
+		testkit.Need(t, len(list) == len(got), "%d messages of %d documents", len(got), len(list))
 		for i, d := range list {
 			check(t, m, d, spot{seed: 3, call: number, message: uint64(i)}, got[i])
 		}
@@ -81,9 +77,7 @@ func FuzzDescribed(f *testing.F) {
 		}
 		files, err := schema.Link(set)
 		if err != nil {
-			if strings.ContainsAny(err.Error(), "\n\r\x1b") {
-				t.Errorf("%q", err)
-			}
+			testkit.Want(t, !strings.ContainsAny(err.Error(), "\n\r\x1b"), "%q", err)
 			return
 		}
 		m, err := n.find(files)
@@ -115,14 +109,11 @@ func check(t *testing.T, m *Method, d document, at spot, got []byte) {
 	filled, types := d.fill(at), m.known
 	want, have := dynamicpb.NewMessage(m.input), dynamicpb.NewMessage(m.input)
 	if err := (protojson.UnmarshalOptions{Resolver: types}).Unmarshal(filled, want); err != nil {
-		if got != nil {
-			t.Errorf("%s: %v", filled, err)
-		}
+		testkit.Want(t, got == nil, "%s: %v", filled, err)
 		return
 	}
-	if err := (proto.UnmarshalOptions{Resolver: types}).Unmarshal(got, have); err != nil {
-		t.Fatalf("%s: %x: %v", filled, got, err)
-	}
+	err := (proto.UnmarshalOptions{Resolver: types}).Unmarshal(got, have)
+	testkit.Need(t, err == nil, "%s: %x: %v", filled, got, err)
 	// As JSON, where the messages in an Any have their fields in order, too.
 	options := protojson.MarshalOptions{Resolver: types, AllowPartial: true}
 	wantText, errWant := options.Marshal(want)
