@@ -50,9 +50,7 @@ func TestText(t *testing.T) {
 		{"nghttpx", func(*Config) {}, []string{"workers=1", "frontend=127.0.0.1,7;no-tls", "backend=127.0.0.1,8;/;proto=h2"}},
 	} {
 		p, known := Find(tc.name)
-		if !known {
-			t.Fatal(tc.name)
-		}
+		testkit.Need(t, known, "%v", tc.name)
 		c := twoWorkers()
 		tc.change(&c)
 		text, err := p.Text(c)
@@ -62,9 +60,7 @@ func TestText(t *testing.T) {
 			lines[i] = strings.TrimSpace(lines[i])
 		}
 		for _, want := range tc.want {
-			if !slices.Contains(lines, want) {
-				t.Errorf("%s: no line %q in\n%s", tc.name, want, text)
-			}
+			testkit.Want(t, slices.Contains(lines, want), "%s: no line %q in\n%s", tc.name, want, text)
 		}
 	}
 }
@@ -80,13 +76,10 @@ func TestWrite(t *testing.T) {
 	for _, p := range All() {
 		dir := t.TempDir()
 		args, err := p.Write(dir, twoWorkers())
-		if err != nil || !strings.Contains(strings.Join(args, " "), p.config) {
-			t.Errorf("%s: %q, %v", p.Name, args, err)
-		}
+		testkit.Want(t, err == nil && strings.Contains(strings.Join(args, " "), p.config), "%s: %q, %v", p.Name, args, err)
 		text, err := os.ReadFile(filepath.Join(dir, p.config))
-		if err != nil || strings.Contains(string(text), "port_value: 9}") || strings.Contains(string(text), ",9;") {
-			t.Errorf("%s: %v\n%s", p.Name, err, text)
-		}
+		testkit.Want(t, err == nil && !strings.Contains(string(text), "port_value: 9}") && !strings.Contains(string(text), ",9;"),
+			"%s: %v\n%s", p.Name, err, text)
 	}
 }
 
