@@ -1,13 +1,16 @@
 package rawh2
 
 import (
+	"bytes"
 	"context"
 	"net"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"golang.org/x/net/http2"
+	"golang.org/x/net/http2/hpack"
 
 	"github.com/cabrank/cabrank/internal/testkit"
 	"github.com/cabrank/cabrank/lab/internal/traffic"
@@ -96,18 +99,16 @@ func calls(t *testing.T, addr, request string, o traffic.Options) *traffic.Recor
 // connection takes wait for their turn.
 func TestCalls(t *testing.T) {
 	r := calls(t, answers(t, ""), `{"connections": 2, "bytes": 20, "answers": 4}`, traffic.Options{Callers: 300, Calls: 3000})
-	if r.Calls.Answered.Count() != 3000 || r.Opened != 2 || r.Received.Messages != 4*3000 || r.Sent.Bytes != 20*3000 {
-		t.Errorf("%d answered over %d connections, got %+v, sent %+v: %v", r.Calls.Answered.Count(), r.Opened, r.Received, r.Sent, r.Failures)
-	}
+	testkit.Want(t, r.Calls.Answered.Count() == 3000 && r.Opened == 2 && r.Received.Messages == 4*3000 && r.Sent.Bytes == 20*3000,
+		"%d answered over %d connections, got %+v, sent %+v: %v", r.Calls.Answered.Count(), r.Opened, r.Received, r.Sent, r.Failures)
 }
 
 // Calls of an open loop begin at their moments, on connections that open meanwhile, and
 // nobody's answer is waited for.
 func TestCallsOfAnOpenLoop(t *testing.T) {
 	r := calls(t, answers(t, ""), `{"connections": 3}`, traffic.Options{Rate: "2000", Calls: 600, Timeout: time.Minute})
-	if r.Calls.Answered.Count() != 600 || r.Lag.Count() != 600 || r.Opened != 3 {
-		t.Errorf("%d answered over %d connections, lags of %d: %v", r.Calls.Answered.Count(), r.Opened, r.Lag.Count(), r.Failures)
-	}
+	testkit.Want(t, r.Calls.Answered.Count() == 600 && r.Lag.Count() == 600 && r.Opened == 3,
+		"%d answered over %d connections, lags of %d: %v", r.Calls.Answered.Count(), r.Opened, r.Lag.Count(), r.Failures)
 }
 
 // Whatever is wrong with an answer makes its call a failed one.
@@ -136,16 +137,14 @@ func TestCallEndsWithItsLoad(t *testing.T) {
 	ended := make(chan traffic.Answer)
 	go func() { ended <- c.Call(ctx, traffic.Call{}) }()
 	cancel()
-	if a := <-ended; a.Code != 14 || a.Message == "" {
-		t.Errorf("got %+v", a)
-	}
+	a := <-ended
+	testkit.Want(t, a.Code == 14 && a.Message != "", "got %+v", a)
 	c.Close()
 }
 
 func TestParseRequest(t *testing.T) {
-	if r, err := ParseRequest(`{"connections": 4}`); err != nil || r != (Request{4, 16, 1}) {
-		t.Errorf("got %+v, %v", r, err)
-	}
+	r, err := ParseRequest(`{"connections": 4}`)
+	testkit.Want(t, err == nil && r == (Request{4, 16, 1}), "got %+v, %v", r, err)
 	for text, want := range map[string]string{
 		"":                     "takes such as",
 		`{"conns": 1}`:         "unknown field",
@@ -157,4 +156,55 @@ func TestParseRequest(t *testing.T) {
 		_, err := ParseRequest(text)
 		testkit.Refused(t, err, want)
 	}
+}
+
+// Both blocks of a list decode to it, in the order in which they are sent; the
+// later one does so at any time.
+func TestBlocks(t *testing.T) {
+	list := []string{":method", "POST", ":path", "/bench.Echo/Call", "te", "trailers"}
+	decode := func(d *hpack.Decoder, block []byte) (got []string) {
+		fields, err := d.DecodeFull(block)
+		testkit.Must(t, err)
+		for _, f := range fields {
+			got = append(got, f.Name, f.Value)
+		}
+		return got
+	}
+	first, later := Blocks(list...)
+	d := hpack.NewDecoder(4096, nil)
+	for _, block := range [][]byte{first, later, later} {
+		testkit.EqualList(t, decode(d, block), list, "block %x", block)
+	}
+	testkit.Want(t, slices.Equal(decode(hpack.NewDecoder(4096, nil), later), list), "the later block depends on the first one")
+}
+
+func TestBlockMemo(t *testing.T) {
+	var m BlockMemo
+	good, again := Blocks("grpc-status", "0", "x", "y")
+	bad, _ := Blocks("grpc-status", "8")
+	for range 3 {
+		for _, block := range [][]byte{good, again} {
+			testkit.Want(t, m.Holds(block, "grpc-status", "0"), "block %x: wanted field not found", block)
+		}
+		testkit.Want(t, !m.Holds(bad, "grpc-status", "0") && !m.Holds([]byte{0xff}, "grpc-status", "0") && !m.Holds(nil, "grpc-status", "0"),
+			"a block without the wanted field was accepted")
+	}
+	for i := range byte(20) {
+		other, _ := Blocks("grpc-status", "0", "n", string('a'+i))
+		m.Holds(other, "grpc-status", "0")
+	}
+	testkit.Want(t, m.Holds(good, "grpc-status", "0"), "a forgotten block was not decoded again")
+}
+
+func TestMessage(t *testing.T) {
+	for _, size := range []int{MinMessage, 17, MaxMessage} {
+		m := AppendMessage(nil, size, 7, 3, 258)
+		testkit.Want(t, len(m) == prefixBytes+size && len(m) <= maxPayload && Answers(m) == 7,
+			"size %d: %d bytes that want %d answers", size, len(m), Answers(m))
+		testkit.Want(t, Whole(m) && !Whole(m[:len(m)-1]) && !Whole(m[:4]) && !Whole(nil),
+			"size %d: whole and cut messages are confused", size)
+		testkit.Want(t, !bytes.Equal(m, AppendMessage(nil, size, 7, 3, 259)) && !bytes.Equal(m, AppendMessage(nil, size, 7, 4, 258)),
+			"size %d: two calls have the same message", size)
+	}
+	testkit.Want(t, Answers(nil) == 1, "what is no message wants one answer")
 }

@@ -58,9 +58,8 @@ func greet(t *testing.T, c net.Conn) *http2.Framer {
 	io.WriteString(c, http2.ClientPreface)
 	fr.WriteSettings()
 	for _, want := range []http2.FrameType{http2.FrameSettings, http2.FrameWindowUpdate, http2.FrameSettings} {
-		if f := read(t, fr); f.Header().Type != want {
-			t.Fatalf("got %v, want %v", f, want)
-		}
+		f := read(t, fr)
+		testkit.Need(t, f.Header().Type == want, "got %v, want %v", f, want)
 	}
 	return fr
 }
@@ -88,16 +87,13 @@ func TestServeReadsFrames(t *testing.T) {
 	for _, octet := range b.Bytes() {
 		c.Write([]byte{octet})
 	}
-	if p, ok := read(t, fr).(*http2.PingFrame); !ok || !p.IsAck() || p.Data != [8]byte{1, 2, 3} {
-		t.Errorf("PING was not answered: %v", p)
-	}
+	p, ok := read(t, fr).(*http2.PingFrame)
+	testkit.Want(t, ok && p.IsAck() && p.Data == [8]byte{1, 2, 3}, "PING was not answered: %v", p)
 	c.Close()
-	if err := <-ended; !errors.Is(err, io.EOF) {
-		t.Errorf("got %v, want EOF", err)
-	}
-	if got, want := strings.Join(h.frames, "|"), "block|data||\x00\x00\x00\x08"; got != want {
-		t.Errorf("got %q, want %q", got, want)
-	}
+	err := <-ended
+	testkit.Want(t, errors.Is(err, io.EOF), "got %v, want EOF", err)
+	got, want := strings.Join(h.frames, "|"), "block|data||\x00\x00\x00\x08"
+	testkit.Want(t, got == want, "got %q, want %q", got, want)
 }
 
 // What this package cannot do ends the connection.
@@ -145,9 +141,8 @@ func TestSendKeepsToTheWindow(t *testing.T) {
 		next(i)
 	}
 	fr.WritePing(false, [8]byte{})
-	if p := read(t, fr); p.Header().Type != http2.FramePing {
-		t.Fatalf("a frame beyond the window: %v", p)
-	}
+	p := read(t, fr)
+	testkit.Need(t, p.Header().Type == http2.FramePing, "a frame beyond the window: %v", p)
 	fr.WriteWindowUpdate(0, 3*maxPayload)
 	for i := range uint32(3) {
 		next(3 + i)
@@ -159,13 +154,9 @@ func TestSendRefusesWhatDoesNotFit(t *testing.T) {
 	defer a.Close()
 	defer b.Close()
 	c := NewConn(a, true, SmallReadBuffer)
-	if err := c.Send(1, make([]byte, maxPayload+1), true, nil); err == nil {
-		t.Error("a message larger than a frame was taken")
-	}
+	testkit.Want(t, c.Send(1, make([]byte, maxPayload+1), true, nil) != nil, "a message larger than a frame was taken")
 	c.streamWindow = 100
-	if err := c.Send(1, make([]byte, 101), true, nil); err == nil {
-		t.Error("a message larger than the stream window was taken")
-	}
+	testkit.Want(t, c.Send(1, make([]byte, 101), true, nil) != nil, "a message larger than the stream window was taken")
 }
 
 // What is appended between two reads goes out at once, while Serve waits for more.
@@ -179,9 +170,8 @@ func TestDoWritesBetweenBatches(t *testing.T) {
 		conn.Headers(1, []byte{0x88}, true)
 		return nil
 	})
-	if h, ok := read(t, fr).(*http2.HeadersFrame); err != nil || !ok || h.StreamID != 1 {
-		t.Errorf("got %v, %v", h, err)
-	}
+	h, ok := read(t, fr).(*http2.HeadersFrame)
+	testkit.Want(t, err == nil && ok && h.StreamID == 1, "got %v, %v", h, err)
 	fr.WritePing(false, [8]byte{})
 	read(t, fr)
 	refused := errors.New("refused")
@@ -191,3 +181,6 @@ func TestDoWritesBetweenBatches(t *testing.T) {
 	c.Close()
 	<-ended
 }
+
+// No test leaves a goroutine or a listener behind.
+func TestMain(m *testing.M) { testkit.VerifyMain(m) }

@@ -41,9 +41,8 @@ func TestBackendAnswers(t *testing.T) {
 				checkAnswer(t, fr, stream, bytes.Repeat(c.message, c.answers))
 			}
 			fr.WritePing(false, [8]byte{})
-			if f, err := fr.ReadFrame(); err != nil || f.Header().Type != http2.FramePing {
-				t.Errorf("got %v, %v behind the answers", f, err)
-			}
+			f, err := fr.ReadFrame()
+			testkit.Want(t, err == nil && f.Header().Type == http2.FramePing, "got %v, %v behind the answers", f, err)
 		})
 	}
 }
@@ -65,9 +64,8 @@ func dialEcho(t *testing.T) *http2.Framer {
 	t.Cleanup(func() {
 		c.Close()
 		cancel()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
+		err := <-ended
+		testkit.Want(t, err == nil, "%v", err)
 	})
 	fr := greet(t, c)
 	fr.ReadMetaHeaders = hpack.NewDecoder(4096, nil)
@@ -83,15 +81,11 @@ func checkAnswer(t *testing.T, fr *http2.Framer, stream uint32, want []byte) {
 		case *http2.DataFrame:
 			got = append(got, f.Data()...)
 		case *http2.MetaHeadersFrame:
-			if f.StreamID != stream || f.StreamEnded() != (heads == 1) {
-				t.Fatalf("stream %d: got %v", stream, f)
-			}
+			testkit.Need(t, f.StreamID == stream && f.StreamEnded() == (heads == 1), "stream %d: got %v", stream, f)
 			heads++
 		default:
 			t.Fatalf("got %v", f)
 		}
 	}
-	if !bytes.Equal(got, want) {
-		t.Errorf("got %d bytes, want %d", len(got), len(want))
-	}
+	testkit.Want(t, bytes.Equal(got, want), "got %d bytes, want %d", len(got), len(want))
 }
