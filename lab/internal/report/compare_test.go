@@ -19,9 +19,7 @@ func TestTwo(t *testing.T) {
 	_, errA := made.Save(before, o)
 	o.Effect, o.Machine = 0.8, 1
 	_, errB := made.Save(after, o)
-	if errA != nil || errB != nil {
-		t.Fatal(errA, errB)
-	}
+	testkit.Need(t, errA == nil && errB == nil, "%v %v", errA, errB)
 	for name, test := range map[string]func(*testing.T, Two){
 		"verdict": twoRuns, "no verdict": twoRunsWithoutVerdict, "findings": foundInTwo,
 	} {
@@ -47,9 +45,8 @@ func twoRuns(t *testing.T, pair Two) {
 		"Of 7 other comparisons 7 have a verdict, and 1 show a difference.",
 		"The two were measured one behind the other:", "A is before/run.json, cabrank v1.2.3, of 2026-11-23 04:05 UTC, with 40 blocks.", "B is after/run.json,",
 	} {
-		if i >= len(lines) || !strings.HasPrefix(lines[i], want) {
-			t.Fatalf("got\n%s\nwant as line %d %s", strings.Join(lines, "\n"), i+1, want)
-		}
+		testkit.Need(t, i < len(lines) && strings.HasPrefix(lines[i], want),
+			"got\n%s\nwant as line %d %s", strings.Join(lines, "\n"), i+1, want)
 	}
 	var terminal bytes.Buffer
 	testkit.Must(t, pair.Document().Print(&terminal))
@@ -85,9 +82,7 @@ func twoRunsWithoutVerdict(t *testing.T, pair Two) {
 	testkit.Must(t, seeds.Check())
 	lines := strings.Join(sentences(seeds.Document()), "\n")
 	testkit.Says(t, lines, "cabrank at 80/s, B against A: p90 ", " (medians), with errors of 1.0 % and 1.0 %.\nNo verdict: the runs have other seeds (7 and 8)")
-	if strings.Contains(lines, " lower") || strings.Contains(lines, " higher") {
-		t.Errorf("a verdict in\n%s", lines)
-	}
+	testkit.Want(t, !strings.Contains(lines, " lower") && !strings.Contains(lines, " higher"), "a verdict in\n%s", lines)
 	marked := pair
 	noisy := *pair.B
 	noisy.Blocks = slices.Clone(noisy.Blocks)
@@ -95,27 +90,21 @@ func twoRunsWithoutVerdict(t *testing.T, pair Two) {
 		noisy.Blocks[i].Marks = []string{"noise"}
 	}
 	marked.B = &noisy
-	if text := string(marked.Document().HTML()); !strings.Contains(text, "10 → 10 *") {
-		t.Error("medians of marked blocks without a star")
-	}
+	testkit.Want(t, strings.Contains(string(marked.Document().HTML()), "10 → 10 *"), "medians of marked blocks without a star")
 	cut := pair
 	cut.B.Cut, cut.B.Machine = true, []string{"another one."}
 	lines = strings.Join(sentences(cut.Document()), "\n")
-	if !strings.Contains(lines, "No verdict: the run was cut short.") || !strings.Contains(lines, "The machines differ.") {
-		t.Errorf("%s", lines)
-	}
+	testkit.Want(t, strings.Contains(lines, "No verdict: the run was cut short.") && strings.Contains(lines, "The machines differ."),
+		"%s", lines)
 	for _, f := range cut.Findings().Tested {
-		if f.Verdict != "withheld" || f.P != 1 || f.Withheld == "" {
-			t.Errorf("%+v", f)
-		}
+		testkit.Want(t, f.Verdict == "withheld" && f.P == 1 && f.Withheld != "", "%+v", f)
 	}
 }
 
 func TestTwoRunsRefused(t *testing.T) {
 	dir := t.TempDir()
-	if _, err := made.Save(dir, made.Options{Arms: []string{"a"}, Rates: []int{10}, Rounds: 1, Seconds: 1, Workers: 1}); err != nil {
-		t.Fatal(err)
-	}
+	_, err := made.Save(dir, made.Options{Arms: []string{"a"}, Rates: []int{10}, Rounds: 1, Seconds: 1, Workers: 1})
+	testkit.Must(t, err)
 	for want, spoil := range map[string]func(*result.Run){
 		"these are runs of two scenarios, made-up and other: compare runs of one":                                              func(r *result.Run) { r.Scenario = "other" },
 		"one is a quick run and the other is not: run both in the same way":                                                    func(r *result.Run) { r.Quick = true },

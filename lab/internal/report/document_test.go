@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"golang.org/x/net/html"
+
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // sentences are those of a document in their order.
@@ -35,21 +37,15 @@ func document() Document {
 // came as text is an element, and nothing is fetched or run.
 func TestHTML(t *testing.T) {
 	text := document().HTML()
-	if !bytes.Equal(text, document().HTML()) {
-		t.Error("the second page is another one")
-	}
+	testkit.Want(t, bytes.Equal(text, document().HTML()), "the second page is another one")
 	seen := map[string]int{}
 	var open []string
 	for z := html.NewTokenizer(bytes.NewReader(text)); ; {
 		switch z.Next() {
 		case html.ErrorToken:
-			if !errors.Is(z.Err(), io.EOF) || len(open) > 0 {
-				t.Fatalf("%v, not closed: %v", z.Err(), open)
-			}
+			testkit.Need(t, errors.Is(z.Err(), io.EOF) && len(open) == 0, "%v, not closed: %v", z.Err(), open)
 			for name, want := range map[string]int{"h1": 1, "h2": 2, "details": 2, "svg": 2, "figure": 2, "table": 1, "tr": 3, "script": 0} {
-				if seen[name] != want {
-					t.Errorf("%d elements %s, want %d", seen[name], name, want)
-				}
+				testkit.Want(t, seen[name] == want, "%d elements %s, want %d", seen[name], name, want)
 			}
 			return
 		case html.TextToken, html.SelfClosingTagToken, html.CommentToken, html.DoctypeToken: // a path closes itself
@@ -68,9 +64,7 @@ func TestHTML(t *testing.T) {
 			}
 		case html.EndTagToken:
 			name := z.Token().Data
-			if len(open) == 0 || open[len(open)-1] != name {
-				t.Fatalf("</%s> closes %v", name, open)
-			}
+			testkit.Need(t, len(open) != 0 && open[len(open)-1] == name, "</%s> closes %v", name, open)
 			open = open[:len(open)-1]
 		}
 	}
@@ -83,9 +77,7 @@ func TestAnswerFirst(t *testing.T) {
 	last := 0
 	for _, want := range []string{"p99 is 3\u00a0ms.", "2 failed.", "<strong>a &lt; b</strong>", `aria-label="a &lt; b. Lines of y over x. it rises: 0 at 0`, "<p>More.</p>", "<details><summary><h2>Latency", "From 2 to 4: &lt;stop&gt;.", "<details><summary><h2>Workers"} {
 		at := strings.Index(text, want)
-		if at < last {
-			t.Fatalf("%q is at %d, behind %d, in\n%s", want, at, last, text)
-		}
+		testkit.Need(t, at >= last, "%q is at %d, behind %d, in\n%s", want, at, last, text)
 		last = at
 	}
 }
@@ -97,14 +89,10 @@ func TestPrint(t *testing.T) {
 	var b strings.Builder
 	d := Document{Answer: []string{"One."}, Words: []string{"Two."}}
 	d.add(Section{Tables: []Table{table, {Columns: table.Columns, Rows: table.Rows, PageOnly: true}, {Title: "empty"}}})
-	if err := d.Print(&b); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, d.Print(&b))
 	want := "One.\nTwo.\n\nBy worker\n" +
 		"worker     calls\n" +
 		"worker-1       9\n" +
 		"é         12,000  too few\n"
-	if b.String() != want {
-		t.Errorf("got\n%s\nwant\n%s", b.String(), want)
-	}
+	testkit.Want(t, b.String() == want, "got\n%s\nwant\n%s", b.String(), want)
 }

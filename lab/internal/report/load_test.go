@@ -64,9 +64,8 @@ func TestSummary(t *testing.T) {
 			if test.more != nil {
 				test.more(&test.load, test.load.Record)
 			}
-			if got := sentences(test.load.Document()); !slices.Equal(got, test.want) {
-				t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(test.want, "\n"))
-			}
+			got := sentences(test.load.Document())
+			testkit.Want(t, slices.Equal(got, test.want), "got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(test.want, "\n"))
 		})
 	}
 }
@@ -96,9 +95,7 @@ func TestSpan(t *testing.T) {
 		0: "0 ns", 999: "999 ns", 1500: "1.5 µs", 812 * time.Microsecond: "812 µs", 999_600: "1 ms",
 		34_120_000: "34.1 ms", 1_250 * time.Millisecond: "1.25 s", 90 * time.Second: "90 s", time.Hour: "3600 s",
 	} {
-		if got := span(d); got != want {
-			t.Errorf("%d ns: %s, want %s", d, got, want)
-		}
+		testkit.Equal(t, span(d), want, "%d ns", d)
 	}
 }
 
@@ -106,8 +103,6 @@ func TestPercent(t *testing.T) {
 	for share, want := range map[float64]string{
 		0: "0 %", 0.00001: "< 0.01 %", 0.005: "0.50 %", 0.123: "12.3 %", 0.9912: "99.12 %", 0.99999: "> 99.99 %", 1: "100 %",
 	} {
-		if got := percent(share); got != want {
-			t.Errorf("%v: %s, want %s", share, got, want)
-		}
+		testkit.Equal(t, percent(share), want, "%v", share)
 	}
 }

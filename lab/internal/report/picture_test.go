@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 func TestLinear(t *testing.T) {
@@ -21,9 +23,8 @@ func TestLinear(t *testing.T) {
 		{math.Inf(1), []float64{0, 0.2, 0.4, 0.6, 0.8, 1}},
 	} {
 		a := linear("x", test.most, plainNumber)
-		if a.from != 0 || a.to != a.ticks[len(a.ticks)-1] || !near(a.ticks, test.ticks) {
-			t.Errorf("up to %v: %+v, want ticks %v", test.most, a, test.ticks)
-		}
+		testkit.Want(t, a.from == 0 && a.to == a.ticks[len(a.ticks)-1] && near(a.ticks, test.ticks),
+			"up to %v: %+v, want ticks %v", test.most, a, test.ticks)
 	}
 }
 
@@ -39,15 +40,13 @@ func TestLogarithmic(t *testing.T) {
 		if !near([]float64{a.from, a.to}, []float64{test.from, test.to}) || !near([]float64{a.ticks[0], a.ticks[len(a.ticks)-1]}, []float64{a.from, a.to}) {
 			t.Errorf("decades of %v to %v: %+v, want %v to %v", test.least, test.most, a, test.from, test.to)
 		}
-		if n := len(a.ticks); n > 12 {
-			t.Errorf("%d ticks", n)
-		}
+		n := len(a.ticks)
+		testkit.Want(t, n <= 12, "%d ticks", n)
 	}
 	a := axis{from: 10, to: 1000, log: true}
 	for v, want := range map[float64]float64{1: 0, 10: 0, 100: 50, 1000: 100, 5000: 100} {
-		if got := a.at(v); math.Abs(got-want) > 1e-9 {
-			t.Errorf("%v is at %v %%, want %v", v, got, want)
-		}
+		got := a.at(v)
+		testkit.Want(t, math.Abs(got-want) <= 1e-9, "%v is at %v %%, want %v", v, got, want)
 	}
 }
 
@@ -64,18 +63,11 @@ func TestGaps(t *testing.T) {
 	}
 	x, y := linear("x", 5, plainNumber), linear("y", 100, plainNumber)
 	p := Picture{Title: "t"}.lines(x, y, []line{gaps, whole, {Key: Key{Label: "nothing"}}})
-	if want := "gaps: 10 at 0, 20 at 1, none at 2, none at 3, 30 at 4, none at 5."; !strings.Contains(p.Words, want) {
-		t.Errorf("%s, want %s", p.Words, want)
-	}
-	if path := p.Rows[0].Marks[0].Path; path != "M0 900h0L200 800M800 700h0" {
-		t.Errorf("%s: want two stretches, the second a dot", path)
-	}
-	if len(p.Legend) != 2 || p.Legend[0].Label != "whole" {
-		t.Errorf("%+v: want the line on top first", p.Legend)
-	}
-	if (Picture{}).lines(x, y, []line{{points: []point{{x: 1}}}}) != nil {
-		t.Error("a picture of zeros")
-	}
+	want := "gaps: 10 at 0, 20 at 1, none at 2, none at 3, 30 at 4, none at 5."
+	testkit.Want(t, strings.Contains(p.Words, want), "%s, want %s", p.Words, want)
+	testkit.Equal(t, p.Rows[0].Marks[0].Path, "M0 900h0L200 800M800 700h0", "two stretches, the second a dot")
+	testkit.Want(t, len(p.Legend) == 2 && p.Legend[0].Label == "whole", "%+v: want the line on top first", p.Legend)
+	testkit.Want(t, (Picture{}).lines(x, y, []line{{points: []point{{x: 1}}}}) == nil, "a picture of zeros")
 }
 
 // What is not judged is drawn hollow, and said.
@@ -92,9 +84,8 @@ func TestMarked(t *testing.T) {
 	b := Picture{Title: "CPU"}.bars(linear("µs", 10, plainNumber), []Key{{Label: "callers", Pen: accent}, {Label: "workers", Pen: wine}}, []bar{
 		{label: "a & b", text: "5 µs", values: []float64{2, 3}, marked: true}, {label: "c", text: "not known"},
 	})
-	if want := "CPU. Bars of µs. a & b: callers 2, workers 3 (not judged). c: not known."; b.Words != want {
-		t.Errorf("%s, want %s", b.Words, want)
-	}
+	want := "CPU. Bars of µs. a & b: callers 2, workers 3 (not judged). c: not known."
+	testkit.Want(t, b.Words == want, "%s, want %s", b.Words, want)
 	if m := b.Rows[0].Marks; b.Rows[0].Label != "a & b: 5 µs" || len(m) != 2 || m[1].Kind != "outline" || m[1].Path != "M200 0V1000H500V0Z" {
 		t.Errorf("%+v", b.Rows)
 	}
@@ -105,14 +96,12 @@ func TestStripRows(t *testing.T) {
 	p := Picture{Title: "stopped", Events: []Event{{From: 1, To: 2, Label: "stop"}, {From: 3, To: 3, Label: "kill"}}}.
 		strips(linear("s", 4, plainNumber), []Key{{Label: "answered", Pen: gray}, {Label: "lost", Pen: wine}}, 10,
 			[]strip{{"a: all is well", 1, [][]float64{{10, 0}, {5, 5}, {0, 20}}}, {"c", 1, nil}})
-	if want := "stopped. Columns over s. From 1 to 2: stop. At 3: kill. a: all is well. c."; p.Words != want {
-		t.Errorf("%s, want %s", p.Words, want)
-	}
+	want := "stopped. Columns over s. From 1 to 2: stop. At 3: kill. a: all is well. c."
+	testkit.Want(t, p.Words == want, "%s, want %s", p.Words, want)
 	marks := p.Rows[0].Marks
 	if marks[0].Pen != wine || marks[0].Path != "M0 1000V0H250V0H500V0H750V1000Z" || marks[1].Path != "M0 1000V0H250V500H500V1000H750V1000Z" {
 		t.Errorf("%+v", marks)
 	}
-	if e := p.Events[0]; len(p.Rows) != 2 || e.Left != 25 || e.Width != 25 || e.Right != 50 {
-		t.Errorf("%+v", p)
-	}
+	e := p.Events[0]
+	testkit.Want(t, len(p.Rows) == 2 && e.Left == 25 && e.Width == 25 && e.Right == 50, "%+v", p)
 }

@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"testing"
 
+	"github.com/cabrank/cabrank/internal/testkit"
 	"github.com/cabrank/cabrank/lab/internal/result"
 	"github.com/cabrank/cabrank/lab/internal/traffic"
 	"github.com/cabrank/cabrank/lab/test/made"
@@ -31,9 +32,7 @@ func TestLargeRun(t *testing.T) {
 	}
 	text := r.Document().HTML()
 	t.Logf("%d blocks, %d read, %d KB, %d KB of heap", len(r.Result.Blocks), reads, len(text)>>10, (most-before.HeapAlloc)>>10)
-	if len(text) > 1_000_000 {
-		t.Errorf("%d bytes", len(text))
-	}
+	testkit.Want(t, len(text) <= 1_000_000, "%d bytes", len(text))
 	if grown := most - before.HeapAlloc; grown > 16<<20 {
 		t.Errorf("%d bytes of heap for the records", grown)
 	}

@@ -28,9 +28,8 @@ func decided() made.Options {
 
 func TestRunSummary(t *testing.T) {
 	dir := t.TempDir()
-	if _, err := made.Save(dir, decided()); err != nil {
-		t.Fatal(err)
-	}
+	_, err := made.Save(dir, decided())
+	testkit.Must(t, err)
 	const at, envy = "cabrank against round-robin at 80/s: ", "Not measured: envoy: not installed; install it with scripts/install-deps.sh peers."
 	primary := func(r *result.Run) { r.Claims = r.Claims[:1] }
 	for _, tc := range []struct {
@@ -75,9 +74,8 @@ func TestRunSummary(t *testing.T) {
 			whole := read(t, dir)
 			tc.spoil(whole)
 			got := sentences(Run{Result: whole}.Document())
-			if !slices.EqualFunc(got, tc.want, strings.HasPrefix) {
-				t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(tc.want, "\n"))
-			}
+			testkit.Want(t, slices.EqualFunc(got, tc.want, strings.HasPrefix),
+				"got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(tc.want, "\n"))
 		})
 	}
 }
@@ -142,12 +140,9 @@ func TestSendLagInVerdicts(t *testing.T) {
 					b.Late = map[string]float64{"p90": tc.without * b.Figure("p90")}
 				}
 			}
-			if got := r.Document().Answer[0]; !strings.HasPrefix(got, tc.want) {
-				t.Errorf("got %s\nwant %s", got, tc.want)
-			}
-			if got := cellsOf(r.Result).cell(cellKey{"round-robin", "80/s"}, "p90"); got != "82.5 ms *" {
-				t.Errorf("in tables: %s", got)
-			}
+			got := r.Document().Answer[0]
+			testkit.Want(t, strings.HasPrefix(got, tc.want), "got %s\nwant %s", got, tc.want)
+			testkit.Equal(t, cellsOf(r.Result).cell(cellKey{"round-robin", "80/s"}, "p90"), "82.5 ms *", "in tables")
 		})
 	}
 }
@@ -170,9 +165,7 @@ func TestRunPage(t *testing.T) {
 		"2 cores (Imaginary CPU", "2026-11-23 04:05:06 UTC", "v1.2.3",
 	)
 	for _, never := range []string{"NaN", "Inf", "<script", "http://", "https://"} {
-		if strings.Contains(text, never) {
-			t.Errorf("%s is in the page", never)
-		}
+		testkit.Want(t, !strings.Contains(text, never), "%s is in the page", never)
 	}
 }
 
@@ -194,9 +187,8 @@ func TestChartsOfMarkedBlocks(t *testing.T) {
 	testkit.Says(t, text, `class="accent hollow"`, `class="accent outline"`, " at 80 (not judged)", "(cabrank *)", "with cabrank *, ")
 	p := r.pictures(cellsOf(r.Result), "p50")[0]
 	ours := slices.DeleteFunc(p.Rows[0].Marks, func(m Mark) bool { return m.Pen != accent || m.Kind != "line" })
-	if len(ours) != 1 || strings.Count(ours[0].Path, "M") != 2 || !strings.Contains(p.Words, "cabrank: ") {
-		t.Errorf("cabrank answered nothing at 70/s, and has a line over it: %+v, %s", ours, p.Words)
-	}
+	testkit.Want(t, len(ours) == 1 && strings.Count(ours[0].Path, "M") == 2 && strings.Contains(p.Words, "cabrank: "),
+		"cabrank answered nothing at 70/s, and has a line over it: %+v, %s", ours, p.Words)
 }
 
 // A record that cannot be read is told, and the rest is shown.
@@ -212,13 +204,10 @@ func TestRecordsMissing(t *testing.T) {
 		return whole(b)
 	}
 	text := string(r.Document().HTML())
-	if !strings.Contains(text, "Round 2 of cabrank at 80/s: gone.") || !strings.Contains(text, "with round-robin") {
-		t.Error("what is missing is not told, or what is there is not shown")
-	}
+	testkit.Want(t, strings.Contains(text, "Round 2 of cabrank at 80/s: gone.") && strings.Contains(text, "with round-robin"),
+		"what is missing is not told, or what is there is not shown")
 	r.Record = nil
-	if text := string(r.Document().HTML()); !strings.Contains(text, "The raw records are not there") {
-		t.Error("a run without records does not say so")
-	}
+	testkit.Want(t, strings.Contains(string(r.Document().HTML()), "The raw records are not there"), "a run without records does not say so")
 }
 
 // Runs of nothing, of one block and of loads without a place have a page, too.
@@ -235,9 +224,7 @@ func TestSmallRuns(t *testing.T) {
 		r := madeUp(t, o)
 		spoil(r.Result)
 		text := string(r.Document().HTML())
-		if strings.Contains(text, "NaN") || !strings.Contains(text, "claims nothing") {
-			t.Errorf("%s: %s", name, text)
-		}
+		testkit.Want(t, !strings.Contains(text, "NaN") && strings.Contains(text, "claims nothing"), "%s: %s", name, text)
 	}
 }
 
@@ -252,9 +239,7 @@ func TestNever(t *testing.T) {
 	all := cellsOf(r.Result)
 	table := figureTables(columns(r.Result.Columns), keysOf(r.Result, all, all), all, all)[1]
 	column := slices.IndexFunc(table.Columns, func(c Column) bool { return c.Name == "rebalance" })
-	if column < 0 || table.Rows[0][column] != "never" {
-		t.Errorf("%+v", table)
-	}
+	testkit.Want(t, column >= 0 && table.Rows[0][column] == "never", "%+v", table)
 }
 
 func TestFigureText(t *testing.T) {
@@ -268,9 +253,7 @@ func TestFigureText(t *testing.T) {
 		{"cpu_all", 0.000041, "41 µs"}, {"rss_front", 12_300_000, "12.3 MB"}, {"rss_workers", 2.5e9, "2.50 GB"}, {"rss_front", 900e3, "900 KB"},
 		{"connections", 12000, "12,000"}, {"connections", 1.5, "1.50"}, {"spread", 0, "0.00"},
 	} {
-		if got := figureText(tc.name, tc.v); got != tc.want {
-			t.Errorf("%s %v: %s, want %s", tc.name, tc.v, got, tc.want)
-		}
+		testkit.Equal(t, figureText(tc.name, tc.v), tc.want, "%s %v", tc.name, tc.v)
 	}
 	b := result.Block{Silent: true, Beyond: []string{"recovery"}}
 	if a, b := figureText("p99", b.Figure("p99")), figureText("recovery", b.Figure("recovery")); a != "no answer" || b != "never" {
@@ -288,12 +271,10 @@ func TestStrips(t *testing.T) {
 		t.Fatalf("the answer is shown by %+v", d.Picture)
 	}
 	for _, row := range d.Picture.Rows {
-		if !strings.Contains(row.Label, " failed, in ") && !strings.Contains(row.Label, ": every call was answered") {
-			t.Error(row.Label)
-		}
+		testkit.Want(t, strings.Contains(row.Label, " failed, in ") || strings.Contains(row.Label, ": every call was answered"),
+			"%v", row.Label)
 	}
 	i := slices.IndexFunc(d.Sections, func(s Section) bool { return s.Heading == "Over time" })
-	if i < 0 || len(d.Sections[i].Pictures) != 1 || !strings.HasPrefix(d.Sections[i].Pictures[0].Title, "70/s: ") {
-		t.Error("the other load has none, or that of the answer is there twice")
-	}
+	testkit.Want(t, i >= 0 && len(d.Sections[i].Pictures) == 1 && strings.HasPrefix(d.Sections[i].Pictures[0].Title, "70/s: "),
+		"the other load has none, or that of the answer is there twice")
 }
