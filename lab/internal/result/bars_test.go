@@ -1,8 +1,9 @@
 package result
 
 import (
-	"strings"
 	"testing"
+
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // Bars are held by medians of what is good in every round, beside the lowest of the others.
@@ -37,8 +38,6 @@ func TestJudgeBars(t *testing.T) {
 	} {
 		c.bar.Load = "x"
 		r.Bars = []Bar{c.bar}
-		if got := r.JudgeBars()[0].String(); !strings.Contains(got, c.want) {
-			t.Errorf("%s, want %q", got, c.want)
-		}
+		testkit.Says(t, r.JudgeBars()[0].String(), c.want)
 	}
 }

@@ -47,21 +47,18 @@ func TestMeasure(t *testing.T) {
 		"rss_workers": 50, "spread": 0.8, "recovery": 2.5,
 	}
 	for name, v := range want {
-		if got, known := b.Figures[name]; !known || !near(got, v) {
-			t.Errorf("%s is %v (%v), want %v", name, got, known, v)
-		}
+		got, known := b.Figures[name]
+		testkit.Want(t, known && near(got, v), "%s is %v (%v), want %v", name, got, known, v)
 	}
 	for name := range b.Figures {
 		if _, wanted := want[name]; !wanted {
 			t.Errorf("%s is %v, but cannot be known", name, b.Figures[name])
 		}
 	}
-	if !reflect.DeepEqual(b.Errors, map[string]int64{"Unavailable": 200}) || b.Workers["worker-1"] != 1620 || b.Silent {
-		t.Errorf("%+v", b)
-	}
-	if !math.IsNaN(b.Figure("p99")) || b.Figure("p50") != b.Figures["p50"] {
-		t.Error("an unknown figure has a number, or a known one none")
-	}
+	testkit.Want(t, reflect.DeepEqual(b.Errors, map[string]int64{"Unavailable": 200}) && b.Workers["worker-1"] == 1620 && !b.Silent,
+		"%+v", b)
+	testkit.Want(t, math.IsNaN(b.Figure("p99")) && b.Figure("p50") == b.Figures["p50"],
+		"an unknown figure has a number, or a known one none")
 }
 
 // A given number of calls has a total time, which is endless if they were not all made.
@@ -70,19 +67,14 @@ func TestTotal(t *testing.T) {
 	r.Work = 200
 	b := result.Block{Processes: []result.Process{{Role: "gateway", CPU: 3 * time.Second}}}
 	b.Measure(r, 1)
-	if b.Figures["total"] != 2 || !near(b.Figures["cpu_gateway"], 0.01) || !near(b.Figures["cpu_all"], 0.01) {
-		t.Errorf("figures: %v", b.Figures)
-	}
+	testkit.Want(t, b.Figures["total"] == 2 && near(b.Figures["cpu_gateway"], 0.01) && near(b.Figures["cpu_all"], 0.01),
+		"figures: %v", b.Figures)
 	r.Work = 300
 	b.Measure(r, 1)
-	if !math.IsInf(b.Figure("total"), 1) {
-		t.Errorf("100 calls are missing: %v", b.Figure("total"))
-	}
+	testkit.Want(t, math.IsInf(b.Figure("total"), 1), "100 calls are missing: %v", b.Figure("total"))
 	r.Cut = true
 	b.Measure(r, 1)
-	if !math.IsNaN(b.Figure("total")) {
-		t.Errorf("cut short: %v", b.Figure("total"))
-	}
+	testkit.Want(t, math.IsNaN(b.Figure("total")), "cut short: %v", b.Figure("total"))
 }
 
 // What did not recover, and what did not answer, is above every number.
@@ -94,17 +86,11 @@ func TestBeyond(t *testing.T) {
 	for name, want := range map[string]float64{
 		"recovery": math.Inf(1), "p99": math.Inf(1), "cpu_front": math.Inf(1), "errors": 1, "rate": 0,
 	} {
-		if got := b.Figure(name); got != want {
-			t.Errorf("%s is %v, want %v", name, got, want)
-		}
+		testkit.Equal(t, b.Figure(name), want, "%s", name)
 	}
-	if !math.IsNaN(b.Figure("spread")) || !b.Silent {
-		t.Errorf("%+v", b)
-	}
+	testkit.Want(t, math.IsNaN(b.Figure("spread")) && b.Silent, "%+v", b)
 	b.Measure(record(3, 0), 1)
-	if got := b.Figure("recovery"); got != 0 {
-		t.Errorf("nothing failed from the event on: recovery %v", got)
-	}
+	testkit.Equal(t, b.Figure("recovery"), 0, "nothing failed from the event on: recovery")
 }
 
 func TestMarks(t *testing.T) {
@@ -149,9 +135,8 @@ func TestLateFigures(t *testing.T) {
 		b := result.Block{Load: "low"}
 		b.Measure(r, 1)
 		b.Marks = result.Marks(r, 0.1, 0)
-		if !maps.EqualFunc(b.Late, tc.late, near) || b.Judged() == tc.onAverage {
-			t.Errorf("%s: late for %v, marks %v", tc.name, b.Late, b.Marks)
-		}
+		testkit.Want(t, maps.EqualFunc(b.Late, tc.late, near) && b.Judged() != tc.onAverage,
+			"%s: late for %v, marks %v", tc.name, b.Late, b.Marks)
 		for _, figure := range []string{"p50", "p95"} {
 			want, late := tc.late[figure]
 			if !late {
@@ -182,24 +167,17 @@ func TestSavedAndRead(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "new")
 	r := run()
 	name, err := result.SaveRecord(dir, 7, record(2))
-	if err != nil || name != "raw/0007.json" {
-		t.Fatal(name, err)
-	}
+	testkit.Need(t, err == nil && name == "raw/0007.json", "%v %v", name, err)
 	r.Blocks[0].Raw = name
 	testkit.Must(t, result.Save(dir, r))
 	read, err := result.Read(dir)
 	testkit.Must(t, err)
 	r.Schema = result.Schema
-	if !reflect.DeepEqual(read, r) {
-		t.Errorf("read %+v\nwant %+v", read, r)
-	}
+	testkit.Want(t, reflect.DeepEqual(read, r), "read %+v\nwant %+v", read, r)
 	record, err := result.ReadRecord(dir, &read.Blocks[0])
-	if err != nil || record.Due != 200 {
-		t.Error(record, err)
-	}
-	if left, _ := filepath.Glob(filepath.Join(dir, ".*")); len(left) > 0 {
-		t.Errorf("left behind: %v", left)
-	}
+	testkit.Want(t, err == nil && record.Due == 200, "%v %v", record, err)
+	left, _ := filepath.Glob(filepath.Join(dir, ".*"))
+	testkit.Want(t, len(left) == 0, "left behind: %v", left)
 }
 
 // A run that does not fit together is neither written nor read, and an old file stays.
@@ -226,9 +204,8 @@ func TestRefused(t *testing.T) {
 		r := run()
 		tc.spoil(r)
 		testkit.RefusedBy(t, result.Save(dir, r), "run.json is not written: "+tc.want)
-		if _, err := result.Read(dir); err != nil {
-			t.Errorf("the old one is gone: %v", err)
-		}
+		_, err := result.Read(dir)
+		testkit.Want(t, err == nil, "the old one is gone: %v", err)
 	}
 }
 
@@ -256,9 +233,7 @@ func TestReadRefused(t *testing.T) {
 func TestFigures(t *testing.T) {
 	seen := map[string]bool{}
 	for _, f := range result.All() {
-		if seen[f.Name] || f.Unit == "" || f.About == "" {
-			t.Errorf("%+v", f)
-		}
+		testkit.Want(t, !seen[f.Name] && f.Unit != "" && f.About != "", "%+v", f)
 		seen[f.Name] = true
 	}
 	for name, tail := range map[string]bool{"p50": false, "p90": true, "p99.9": true, "max": true, "mean": false, "errors": false} {
@@ -296,7 +271,5 @@ func TestAgainst(t *testing.T) {
 	ideal := latency.New()
 	ideal.Record(20 * time.Millisecond)
 	refusing.Against(record(150, 3), ideal)
-	if len(refusing.Figures) > 0 {
-		t.Errorf("with calls that failed: %v", refusing.Figures)
-	}
+	testkit.Want(t, len(refusing.Figures) == 0, "with calls that failed: %v", refusing.Figures)
 }
