@@ -3,6 +3,7 @@ package rig
 import (
 	"testing"
 
+	"github.com/cabrank/cabrank/internal/testkit"
 	"github.com/cabrank/cabrank/lab/internal/scenario"
 )
 
@@ -18,12 +19,8 @@ func TestScale(t *testing.T) {
 		{"half a core for all", 1, 0.5, 0.25},
 		{"no quotas", 0, 2, 1},
 	} {
-		if got := scale(tc.cores, tc.machine); got != tc.want {
-			t.Errorf("%s: got %v, want %v", tc.name, got, tc.want)
-		}
+		testkit.Equal(t, scale(tc.cores, tc.machine), tc.want, "%s", tc.name)
 	}
 	spec := Spec{Workers: []Worker{{CPU: 0.5}, {CPU: 0.25}}, Front: scenario.Front{CPU: 1}}
-	if got := spec.Cores(); got != 1.75 {
-		t.Errorf("all of them: %v", got)
-	}
+	testkit.Equal(t, spec.Cores(), 1.75, "all of them")
 }
