@@ -26,44 +26,33 @@ loads:
 
 func TestGateway(t *testing.T) {
 	s := parsed(t, throughGateway)
-	if s.HTTP.Path != "/random?iterations=200&to=1000&seed={{.Seed}}-{{.RequestNumber}}" || s.HTTP.Ready != "/healthz" {
-		t.Errorf("%+v", s.HTTP)
-	}
+	testkit.Want(t, s.HTTP.Path == "/random?iterations=200&to=1000&seed={{.Seed}}-{{.RequestNumber}}" && s.HTTP.Ready == "/healthz",
+		"%+v", s.HTTP)
 	g := s.Arms[0].Gateway
 	if !slices.Equal(g.Command, []string{"python3", "{examples}/front.py"}) || !slices.Equal(g.Env, []string{"N=200", "TARGET={target}"}) {
 		t.Errorf("%+v", g)
 	}
-	if other := s.Arms[1].Gateway; !slices.Equal(other.Command, g.Command) || !slices.Equal(other.Env, []string{"TARGET=x"}) {
-		t.Errorf("%+v", other)
-	}
-	if !s.NeedsExamples() || s.Placed(Places{Examples: "/x"}).Arms[1].Gateway.Command[1] != "/x/front.py" {
-		t.Error("the examples are not placed")
-	}
+	other := s.Arms[1].Gateway
+	testkit.Want(t, slices.Equal(other.Command, g.Command) && slices.Equal(other.Env, []string{"TARGET=x"}), "%+v", other)
+	testkit.Want(t, s.NeedsExamples() && s.Placed(Places{Examples: "/x"}).Arms[1].Gateway.Command[1] == "/x/front.py",
+		"the examples are not placed")
 	fifty := s.Loads[0]
 	if fifty.Options.Calls != 50 || fifty.Takes != 5*time.Second || fifty.Options.Duration != 100*time.Second || s.Loads[1].Options.Duration != 3*time.Second {
 		t.Errorf("%+v", s.Loads)
 	}
-	if got := fifty.String(); !strings.Contains(got, "50 calls in all") {
-		t.Error(got)
-	}
+	testkit.Says(t, fifty.String(), "50 calls in all")
 	// Two arms, two rounds, of 5 s and of 1 s, and what is around each: a worker and a gateway, which are commands.
-	if want := 4*6*time.Second + 8*1500*time.Millisecond; s.Estimate() != want {
-		t.Errorf("estimate %v, want %v", s.Estimate(), want)
-	}
+	want := 4*6*time.Second + 8*1500*time.Millisecond
+	testkit.Want(t, s.Estimate() == want, "estimate %v, want %v", s.Estimate(), want)
 }
 
 // Whoever sets a value asks for more of it, and the text says so.
 func TestValuesAreSet(t *testing.T) {
 	s, err := Parse("x.yml", []byte(throughGateway), map[string]string{"iterations": "10000", "most": "5"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !strings.Contains(s.HTTP.Path, "iterations=10000&to=5&") || s.Loads[0].Takes != 250*time.Second {
-		t.Errorf("%s takes %v", s.HTTP.Path, s.Loads[0].Takes)
-	}
-	if !strings.HasPrefix(s.Text, "# ran with iterations=10000\n# ran with most=5\n\nname:") {
-		t.Errorf("%.80q", s.Text)
-	}
+	testkit.Must(t, err)
+	testkit.Want(t, strings.Contains(s.HTTP.Path, "iterations=10000&to=5&") && s.Loads[0].Takes == 250*time.Second,
+		"%s takes %v", s.HTTP.Path, s.Loads[0].Takes)
+	testkit.Want(t, strings.HasPrefix(s.Text, "# ran with iterations=10000\n# ran with most=5\n\nname:"), "%.80q", s.Text)
 	for name, want := range map[string]string{
 		"iteration": "x.yml: there is no value \"iteration\"; did you mean iterations? There are: iterations, most",
 		"zzz":       "x.yml: there is no value \"zzz\"; there are: iterations, most",
@@ -89,15 +78,13 @@ func TestGatewayFaults(t *testing.T) {
 		c.check(t, throughGateway)
 	}
 	rest := strings.NewReplacer("http: {path", "#", "http", "#").Replace(throughGateway)
-	if _, err := Parse("x.yml", []byte(rest), nil); err == nil || !strings.Contains(err.Error(), "it has a gateway, and calls are gRPC") {
-		t.Error(err)
-	}
+	_, err := Parse("x.yml", []byte(rest), nil)
+	testkit.Want(t, err != nil && strings.Contains(err.Error(), "it has a gateway, and calls are gRPC"), "%v", err)
 }
 
 // A given number of calls has no place on an axis of callers.
 func TestGivenNumberHasNoPlace(t *testing.T) {
 	s := parsed(t, throughGateway)
-	if x, unit := s.Loads[0].Place(); x != 0 || unit != "" {
-		t.Errorf("%v %s", x, unit)
-	}
+	x, unit := s.Loads[0].Place()
+	testkit.Want(t, x == 0 && unit == "", "%v %s", x, unit)
 }

@@ -100,39 +100,29 @@ func TestParse(t *testing.T) {
 		!slices.Equal(a.Workers.Env, []string{"A=one", "B=2"}) || a.Workers.MaxAge != time.Minute {
 		t.Errorf("the first arm: %+v", a)
 	}
-	if a.Client != (Client{Connections: caller.RoundRobin, Processes: 2, DNSInterval: time.Second}) || a.Front.Kind != FrontDNS {
-		t.Errorf("the first arm: %+v", a)
-	}
+	testkit.Want(t, a.Client == (Client{Connections: caller.RoundRobin, Processes: 2, DNSInterval: time.Second}) && a.Front.Kind == FrontDNS,
+		"the first arm: %+v", a)
 	b := s.Arms[1]
 	if !b.Optional || b.Workers.Program != ProgramNone || len(b.Workers.Command) != 4 || b.Workers.Count != 2 || !b.Front.Starts ||
 		b.Client.Way != (caller.Way{Protocol: "connect", Codec: "json", HTTP: "1.1"}) || b.Front.CPU != 1.5 || b.Client.Connections != caller.PerCall || b.Client.Processes != 2 {
 		t.Errorf("the second arm: %+v", b)
 	}
-	if got := strings.Join(loadNames(s.Loads), ", "); got != "steps 100/s, steps 500/s, 60 callers, 10 at once, stages 30s:30,1m:60,20s:0" {
-		t.Errorf("loads: %s", got)
-	}
-	if len(s.ArmsAt(&s.Loads[2])) != 1 || len(s.ArmsAt(&s.Loads[0])) != 2 || s.Blocks() != 8*12+5 {
-		t.Errorf("%d blocks", s.Blocks())
-	}
+	testkit.Equal(t, strings.Join(loadNames(s.Loads), ", "), "steps 100/s, steps 500/s, 60 callers, 10 at once, stages 30s:30,1m:60,20s:0",
+		"loads")
+	testkit.Want(t, len(s.ArmsAt(&s.Loads[2])) == 1 && len(s.ArmsAt(&s.Loads[0])) == 2 && s.Blocks() == 8*12+5, "%d blocks", s.Blocks())
 	if method, data, messages := s.CallAt(&s.Loads[2]); method != "demo.Jobs/ListJobs" || data != `{"page": 1}` || messages != 0 {
 		t.Errorf("a load of its own calls %s with %s, %d messages", method, data, messages)
 	}
 	if method, data, messages := s.CallAt(&s.Loads[0]); method != s.Method || data != s.Data || messages != 2 {
 		t.Errorf("another one calls %s with %s, %d messages", method, data, messages)
 	}
-	if s.Primary.Margin != 0.05 || len(s.Claims()) != 2 {
-		t.Errorf("claims: %+v", s.Claims())
-	}
+	testkit.Want(t, s.Primary.Margin == 0.05 && len(s.Claims()) == 2, "claims: %+v", s.Claims())
 }
 
 func TestQuick(t *testing.T) {
 	s := parsed(t, whole).Quick()
-	if got := strings.Join(loadNames(s.Loads), ", "); got != "steps 100/s, 60 callers, 5 at once, stages 1s:30" {
-		t.Errorf("loads: %s", got)
-	}
-	if s.Rounds != 3 || !s.IsQuick || s.Primary == nil || len(s.Secondary) != 0 {
-		t.Errorf("%d rounds, claims %+v", s.Rounds, s.Claims())
-	}
+	testkit.Equal(t, strings.Join(loadNames(s.Loads), ", "), "steps 100/s, 60 callers, 5 at once, stages 1s:30", "loads")
+	testkit.Want(t, s.Rounds == 3 && s.IsQuick && s.Primary != nil && len(s.Secondary) == 0, "%d rounds, claims %+v", s.Rounds, s.Claims())
 }
 
 func TestOnly(t *testing.T) {
@@ -153,12 +143,9 @@ type fault struct{ old, other, want string }
 func (f fault) check(t *testing.T, good string) {
 	t.Helper()
 	text := strings.Replace(good, f.old, f.other, 1)
-	if text == good {
-		t.Fatalf("%q is not in the text", f.old)
-	}
-	if _, err := Parse("x.yml", []byte(text), nil); err == nil || !strings.Contains(err.Error()+"\n", f.want) {
-		t.Errorf("%q for %q: %v, want %s", f.other, f.old, err, f.want)
-	}
+	testkit.Need(t, text != good, "%q is not in the text", f.old)
+	_, err := Parse("x.yml", []byte(text), nil)
+	testkit.Want(t, err != nil && strings.Contains(err.Error()+"\n", f.want), "%q for %q: %v, want %s", f.other, f.old, err, f.want)
 }
 
 func TestFaults(t *testing.T) {
@@ -217,9 +204,8 @@ func TestFaults(t *testing.T) {
 		"name: a\narms: [{name: b}]": "x.yml: loads: is missing",
 		"&a [*a]":                    "x.yml:1: ",
 	} {
-		if _, err := Parse("x.yml", []byte(text), nil); err == nil || !strings.HasPrefix(err.Error(), want) {
-			t.Errorf("%q: %v, want %s", text, err, want)
-		}
+		_, err := Parse("x.yml", []byte(text), nil)
+		testkit.Want(t, err != nil && strings.HasPrefix(err.Error(), want), "%q: %v, want %s", text, err, want)
 	}
 }
 
@@ -228,13 +214,9 @@ func TestFaultsTogether(t *testing.T) {
 	text := strings.NewReplacer("rounds: 12", "rounds: 0", "full: refuse", "full: refuze", "callers: 60", "callers: sixty", "margin: 5%", "margin: 5").Replace(whole)
 	want := []string{"x.yml:13: rounds: ", "x.yml:20: workers.full: ", "x.yml:41: loads[2].callers: ", "x.yml:64: primary.margin: "}
 	_, err := Parse("x.yml", []byte(text), nil)
-	if err == nil {
-		t.Fatal("no fault")
-	}
+	testkit.Need(t, err != nil, "no fault")
 	lines := strings.Split(err.Error(), "\n")
-	if !slices.EqualFunc(lines, want, strings.HasPrefix) {
-		t.Errorf("got\n%v", err)
-	}
+	testkit.Want(t, slices.EqualFunc(lines, want, strings.HasPrefix), "got\n%v", err)
 }
 
 // A volley is due at one moment, and none loses a call to another.
@@ -242,15 +224,11 @@ func TestVolleys(t *testing.T) {
 	l := Load{AtOnce: 15000, Every: 2 * time.Second, Options: traffic.Options{Duration: 20 * time.Second, Warmup: time.Second}}
 	p, err := l.Plan(1)
 	testkit.Must(t, err)
-	if p.Duration() != 20*time.Second || p.Most < 15000 {
-		t.Errorf("lasts %v, at most %d under way", p.Duration(), p.Most)
-	}
-	if area := p.Rate.Area(); area < 149_998 || area > 150_001 {
-		t.Errorf("%v calls, want 150000", area)
-	}
-	if x, unit := l.Place(); x != 15000 || unit != "calls at once" {
-		t.Errorf("at %v %s", x, unit)
-	}
+	testkit.Want(t, p.Duration() == 20*time.Second && p.Most >= 15000, "lasts %v, at most %d under way", p.Duration(), p.Most)
+	area := p.Rate.Area()
+	testkit.Want(t, area >= 149_998 && area <= 150_001, "%v calls, want 150000", area)
+	x, unit := l.Place()
+	testkit.Want(t, x == 15000 && unit == "calls at once", "at %v %s", x, unit)
 }
 
 // A burst is added where it is, also within a ramp.
@@ -261,26 +239,21 @@ func TestBurst(t *testing.T) {
 	}
 	p, err := l.Plan(1)
 	testkit.Must(t, err)
-	if got := p.Rate.String(); got != "5s:0..50,5s:1050..1100,5s:1050,5s:50" {
-		t.Errorf("%s", got)
-	}
+	testkit.Equal(t, p.Rate.String(), "5s:0..50,5s:1050..1100,5s:1050,5s:50", "the rate")
 }
 
 func TestBuiltin(t *testing.T) {
 	for _, name := range Names() {
 		s, err := Builtin(name, nil)
 		testkit.Must(t, err)
-		if s.Name != name || s.About == "" || s.Question == "" {
-			t.Errorf("%s: called %q, about %q, question %q", name, s.Name, s.About, s.Question)
-		}
+		testkit.Want(t, s.Name == name && s.About != "" && s.Question != "",
+			"%s: called %q, about %q, question %q", name, s.Name, s.About, s.Question)
 		t.Logf("%s: %v, with --quick %v", name, s.Estimate(), s.Quick().Estimate())
 		most := 25 * time.Minute // what a person waits for
 		if name == "protocols" { // which has minutes of somebody else's stages
 			most = time.Hour
 		}
-		if s.Estimate() > most {
-			t.Errorf("%s takes %v, at most %v are allowed", name, s.Estimate(), most)
-		}
+		testkit.Want(t, s.Estimate() <= most, "%s takes %v, at most %v are allowed", name, s.Estimate(), most)
 		for _, c := range s.Claims() {
 			if n := s.RoundsAt(s.Load(c.Load)); n < stats.MinPairs {
 				t.Errorf("%s claims something of %s at %s, where %d rounds give no verdict", name, c.Figure, c.Load, n)
@@ -296,15 +269,95 @@ func FuzzParse(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		s, err := Parse("x.yml", []byte(text), nil)
 		if err != nil {
-			if n := strings.Count(err.Error(), "\n"); n > 19 {
-				t.Errorf("%d lines: %q", n+1, err)
-			}
+			n := strings.Count(err.Error(), "\n")
+			testkit.Want(t, n <= 19, "%d lines: %q", n+1, err)
 			return
 		}
 		for _, one := range []*Scenario{s, s.Quick()} {
-			if one.Estimate() <= 0 || one.Blocks() <= 0 {
-				t.Errorf("%d blocks in %v", one.Blocks(), one.Estimate())
-			}
+			testkit.Want(t, one.Estimate() > 0 && one.Blocks() > 0, "%d blocks in %v", one.Blocks(), one.Estimate())
 		}
 	})
+}
+
+const rawText = `
+name: x
+workers: {program: echo, cores: 1}
+client: {raw: true, cores: "0,1"}
+arms: [{name: a}, {name: b, front: {kind: cabrank, cores: 0}}]
+loads: [{name: l, rate: 10, duration: 1s, data: '{"connections": 2}'}, {name: m, rate: 10, duration: 1s}]
+columns: [p50]
+bars:
+  - {figure: p50, load: l, arm: b, over: a, less: true, most: 1e-3}
+  - {figure: errors, load: m, arm: b, least: 0}
+quick: {loads: [l]}
+`
+
+func TestBars(t *testing.T) {
+	s, err := Parse("x.yml", []byte(rawText), nil)
+	testkit.Must(t, err)
+	a := s.Arms[1]
+	if len(s.Bars) != 2 || *s.Bars[0].Most != 1e-3 || !s.Bars[0].Less || s.Bars[0].Over[0] != "a" || *s.Bars[1].Least != 0 || len(s.Columns) != 1 {
+		t.Errorf("got %+v, %v", s.Bars, s.Columns)
+	}
+	if !a.Client.Raw || a.Client.Cores != "0,1" || a.Front.Cores != "0" || a.Workers.Cores != "1" || a.Workers.Program != ProgramEcho {
+		t.Errorf("got %+v", a)
+	}
+	q := s.Quick()
+	testkit.Want(t, len(q.Bars) == 1, "with --quick: %+v", q.Bars)
+	one, err := s.Only([]string{"a"})
+	testkit.Want(t, err == nil && len(one.Bars) == 0, "of one arm: %+v, %v", one, err)
+}
+
+func TestBarsRefused(t *testing.T) {
+	for _, c := range []fault{
+		{"p50, load", "p55, load", "no such figure"},
+		{"most: 1e-3", "most: x", "most"},
+		{", most: 1e-3", "", "give most or least"},
+		{"over: a", "over: c", `arm "c" does not run`},
+		{"[p50]", "[p55]", "no such figure"},
+		{"program: echo", "program: worker", "go together"},
+		{"raw: true, ", "", "go together"},
+		{`{"connections": 2}`, `{"connections": 0}`, "0 connections"},
+		{"duration: 1s}", "duration: 1s, timeout: 1s}", "no timeout"},
+	} {
+		c.check(t, rawText)
+	}
+}
+
+// What only the machine knows is filled in where files and commands are named, and the
+// scenario itself stays as it is.
+func TestPlaced(t *testing.T) {
+	s := parsed(t, `
+name: placed
+method: demo.Jobs/GetJob
+proto: ["{examples}/jobs/jobs.proto"]
+workers:
+  command: ["{cabrank}", run, --, ruby, "{examples}/jobs/ruby/worker.rb", "{addr}"]
+  try: [ruby, -e, require "grpc"]
+  install: gem install grpc
+  env: {LIB: "{examples}"}
+  dir: "{examples}"
+arms: [{name: a}, {name: b, workers: {command: [true]}}]
+loads: [{callers: 1, duration: 1s}]
+`)
+	placed := s.Placed(Places{Examples: "/tmp/x", Cabrank: "/bin/cabrank"})
+	w := placed.Arms[0].Workers
+	testkit.Want(t, slices.Equal(w.Command, []string{"/bin/cabrank", "run", "--", "ruby", "/tmp/x/jobs/ruby/worker.rb", "{addr}"}),
+		"command %q", w.Command)
+	testkit.Want(t, w.Dir == "/tmp/x" && slices.Equal(w.Env, []string{"LIB=/tmp/x"}) && placed.Proto[0] == "/tmp/x/jobs/jobs.proto",
+		"%+v, %q", w, placed.Proto)
+	testkit.Want(t, s.Arms[0].Workers.Dir == "{examples}" && s.NeedsExamples(), "the scenario has changed: %+v", s.Arms[0].Workers)
+	// Another command is not tried by what belongs to the first.
+	other := placed.Arms[1].Workers
+	testkit.Want(t, other.Try == nil && other.Install == "", "%+v", other)
+}
+
+func TestTryAndInstallBelongTogether(t *testing.T) {
+	_, err := Parse("x.yml", []byte(`
+name: x
+arms: [{name: a, workers: {command: [true], try: [ruby]}}]
+loads: [{callers: 1, duration: 1s}]
+`), nil)
+	want := `x.yml:3: arms[1]: arm "a": try is a command, and install says what to do where it fails: give both or none`
+	testkit.Want(t, err != nil && err.Error() == want, "got %v, want %s", err, want)
 }
