@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cabrank/cabrank/internal/testkit"
 	"github.com/cabrank/cabrank/lab/internal/latency"
 )
 
@@ -22,9 +23,7 @@ const blocks = 400
 func p99(t *testing.T, h *latency.Histogram) float64 {
 	t.Helper()
 	q := h.Quantile(0.99)
-	if q.TooFew {
-		t.Fatalf("%d calls in a block, a p99 needs %d", h.Count(), q.Needs)
-	}
+	testkit.Need(t, !q.TooFew, "%d calls in a block, a p99 needs %d", h.Count(), q.Needs)
 	return float64(q.Value)
 }
 

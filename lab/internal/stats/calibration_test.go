@@ -55,9 +55,7 @@ func table(t *testing.T, cells ...any) {
 // within fails a test whose share is outside.
 func within(t *testing.T, what string, got, least, most float64) {
 	t.Helper()
-	if got < least || got > most {
-		t.Errorf("%s: %.2f %%, want %v to %v %%", what, got, least, most)
-	}
+	testkit.Want(t, got >= least && got <= most, "%s: %.2f %%, want %v to %v %%", what, got, least, most)
 }
 
 // ratioModel is a world: how the log ratio of a pair is distributed.

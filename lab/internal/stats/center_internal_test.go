@@ -4,6 +4,8 @@ import (
 	"math"
 	"slices"
 	"testing"
+
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // The values of Student's sleep data (Biometrika 6, 1908): the differences of two drugs in hours.
@@ -14,9 +16,7 @@ func TestStudentAgainstStudent(t *testing.T) {
 	for name, tc := range map[string][2]float64{
 		"mean": {s.estimate(), 1.58}, "p": {difference(s), 0.002833}, "low": {low, 0.7001}, "high": {high, 2.4599},
 	} {
-		if math.Abs(tc[0]-tc[1]) > 5e-5 {
-			t.Errorf("%s is %.6f, want %.6f", name, tc[0], tc[1])
-		}
+		testkit.Want(t, math.Abs(tc[0]-tc[1]) <= 5e-5, "%s is %.6f, want %.6f", name, tc[0], tc[1])
 	}
 }
 
@@ -32,15 +32,13 @@ func TestOrderStatisticsAgainstTables(t *testing.T) {
 		if k == 0 {
 			wantLow, wantHigh = math.Inf(-1), math.Inf(1)
 		}
-		if low != wantLow || high != wantHigh {
-			t.Errorf("%d values: from the %v. to the %v., want %v and %v", n, low, high, wantLow, wantHigh)
-		}
+		testkit.Want(t, low == wantLow && high == wantHigh,
+			"%d values: from the %v. to the %v., want %v and %v", n, low, high, wantLow, wantHigh)
 	}
 	ten := order{sampleOf(make([]Pair, 10))}
 	ten.known = []float64{-1, 1, 2, 3, 4, 5, 6, 7, 8, 9}
-	if p := difference(ten); math.Abs(p-22.0/1024) > 1e-9 {
-		t.Errorf("nine of ten above zero: p is %v, want 22/1024", p)
-	}
+	p := difference(ten)
+	testkit.Want(t, math.Abs(p-22.0/1024) <= 1e-9, "nine of ten above zero: p is %v, want 22/1024", p)
 }
 
 // An interval leaves a value out exactly if the test refuses it.
@@ -56,9 +54,8 @@ func TestIntervalsAndTestsAgree(t *testing.T) {
 			low, high := c.interval(confidence)
 			for value := -6.03; value < 6; value += 0.1 {
 				refused := min(c.above(value), c.below(value)) <= (1-confidence)/2
-				if outside := value < low || value > high; refused != outside {
-					t.Errorf("%s, %v: %v is refused: %t, but the interval is %v to %v", name, confidence, value, refused, low, high)
-				}
+				testkit.Want(t, refused == (value < low || value > high),
+					"%s, %v: %v is refused: %t, but the interval is %v to %v", name, confidence, value, refused, low, high)
 			}
 		}
 	}
@@ -79,9 +76,8 @@ func TestMedianIsToldIfItIsKnown(t *testing.T) {
 		{sample{known: []float64{2, 2, 2}, unknown: 1}, 2},
 		{sample{unknown: 1}, math.NaN()},
 	} {
-		if got := (order{tc.sample}).estimate(); got != tc.want && !(math.IsNaN(got) && math.IsNaN(tc.want)) {
-			t.Errorf("median of %+v is %v, want %v", tc.sample, got, tc.want)
-		}
+		got := (order{tc.sample}).estimate()
+		testkit.Want(t, got == tc.want || (math.IsNaN(got) && math.IsNaN(tc.want)), "median of %+v is %v, want %v", tc.sample, got, tc.want)
 	}
 }
 
@@ -104,8 +100,7 @@ func TestHolm(t *testing.T) {
 		for _, d := range holm(tc.p, 0.05) {
 			adjusted, level = append(adjusted, d.adjusted), append(level, d.level)
 		}
-		if !slices.EqualFunc(adjusted, tc.adjusted, near) || !slices.EqualFunc(level, tc.level, near) {
-			t.Errorf("%v: %v at %v, want %v at %v", tc.p, adjusted, level, tc.adjusted, tc.level)
-		}
+		testkit.Want(t, slices.EqualFunc(adjusted, tc.adjusted, near) && slices.EqualFunc(level, tc.level, near),
+			"%v: %v at %v, want %v at %v", tc.p, adjusted, level, tc.adjusted, tc.level)
 	}
 }

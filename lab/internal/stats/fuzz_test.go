@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/cabrank/cabrank/internal/testkit"
 	"github.com/cabrank/cabrank/lab/internal/stats"
 )
 
@@ -37,17 +38,11 @@ func FuzzJudge(f *testing.F) {
 			return
 		}
 		c := j[0]
-		if !(c.Ratio.Low >= 0 && c.Ratio.Low <= c.Ratio.High) {
-			t.Errorf("the ratio is from %v to %v", c.Ratio.Low, c.Ratio.High)
-		}
-		if !(c.P >= 0 && c.P <= 1 && c.PEqual >= 0 && c.PEqual <= 1) {
-			t.Errorf("p is %v and %v", c.P, c.PEqual)
-		}
-		if words := c.Words(); strings.Contains(words, "NaN") || strings.Contains(words, "Inf") {
-			t.Errorf("in words: %s", words)
-		}
-		if _, err := json.Marshal(j); err != nil {
-			t.Error(err)
-		}
+		testkit.Want(t, c.Ratio.Low >= 0 && c.Ratio.Low <= c.Ratio.High, "the ratio is from %v to %v", c.Ratio.Low, c.Ratio.High)
+		testkit.Want(t, c.P >= 0 && c.P <= 1 && c.PEqual >= 0 && c.PEqual <= 1, "p is %v and %v", c.P, c.PEqual)
+		words := c.Words()
+		testkit.Want(t, !strings.Contains(words, "NaN") && !strings.Contains(words, "Inf"), "in words: %s", words)
+		_, err = json.Marshal(j)
+		testkit.Want(t, err == nil, "%v", err)
 	})
 }

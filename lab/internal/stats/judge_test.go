@@ -93,12 +93,9 @@ func TestVerdicts(t *testing.T) {
 	} {
 		tc.figure.Name = "p99"
 		c := compare(t, tc.figure)
-		if c.Verdict != tc.verdict || c.Words() != tc.words {
-			t.Errorf("%s: %s, %q; want %s, %q", tc.name, c.Verdict, c.Words(), tc.verdict, tc.words)
-		}
-		if c.Pairs != len(tc.figure.Pairs) {
-			t.Errorf("%s: %d pairs, were %d", tc.name, c.Pairs, len(tc.figure.Pairs))
-		}
+		testkit.Want(t, c.Verdict == tc.verdict && c.Words() == tc.words,
+			"%s: %s, %q; want %s, %q", tc.name, c.Verdict, c.Words(), tc.verdict, tc.words)
+		testkit.Want(t, c.Pairs == len(tc.figure.Pairs), "%s: %d pairs, were %d", tc.name, c.Pairs, len(tc.figure.Pairs))
 	}
 }
 
@@ -126,12 +123,9 @@ func TestArmsChangePlaces(t *testing.T) {
 func TestSilenceIsTold(t *testing.T) {
 	pairs := with(around(1, 0.1), stats.Pair{Base: math.Inf(1), Other: math.Inf(1)}, stats.Pair{Base: 1, Other: math.Inf(1)})
 	c := compare(t, stats.Figure{Name: "p99", Pairs: pairs})
-	if got, want := c.Silence("haproxy", "cabrank"), "haproxy answered no call in 1 of 10 runs, cabrank answered no call in 2 of 10 runs"; got != want {
-		t.Errorf("told %q, want %q", got, want)
-	}
-	if got := compare(t, stats.Figure{Pairs: around(1, 0.1)}).Silence("a", "b"); got != "" {
-		t.Errorf("told %q of arms that answered", got)
-	}
+	got, want := c.Silence("haproxy", "cabrank"), "haproxy answered no call in 1 of 10 runs, cabrank answered no call in 2 of 10 runs"
+	testkit.Want(t, got == want, "told %q, want %q", got, want)
+	testkit.Equal(t, compare(t, stats.Figure{Pairs: around(1, 0.1)}).Silence("a", "b"), "", "told of arms that answered")
 }
 
 // The primary figure decides alone; the others pay for how many they are.
@@ -146,9 +140,7 @@ func TestSecondaryFiguresAreCorrected(t *testing.T) {
 	}
 	j, err := stats.Judge(true, append([]stats.Figure{primary}, others...)...)
 	testkit.Must(t, err)
-	if j[0].Verdict != stats.Lower || j[0].Confidence != 0.95 {
-		t.Errorf("primary: %+v, want lower with 0.95", j[0])
-	}
+	testkit.Want(t, j[0].Verdict == stats.Lower && j[0].Confidence == 0.95, "primary: %+v, want lower with 0.95", j[0])
 	for i, want := range []struct {
 		verdict    stats.Verdict
 		confidence float64
@@ -159,9 +151,8 @@ func TestSecondaryFiguresAreCorrected(t *testing.T) {
 		{stats.TooFewPairs, 0},
 	} {
 		got := j[i+1]
-		if got.Verdict != want.verdict || math.Abs(got.Confidence-want.confidence) > 1e-12 {
-			t.Errorf("%s: %s with %v, want %s with %v", got.Figure, got.Verdict, got.Confidence, want.verdict, want.confidence)
-		}
+		testkit.Want(t, got.Verdict == want.verdict && math.Abs(got.Confidence-want.confidence) <= 1e-12,
+			"%s: %s with %v, want %s with %v", got.Figure, got.Verdict, got.Confidence, want.verdict, want.confidence)
 	}
 }
 
@@ -188,8 +179,6 @@ func TestComparisonAsJSON(t *testing.T) {
 		`{"low":0,"middle":null,"high":null}`:    slices.Repeat([]stats.Pair{{Base: 1, Other: stats.Unknown()}}, 10),
 	} {
 		data, err := json.Marshal(compare(t, stats.Figure{Name: "p99", Pairs: pairs, Margin: 0.05}))
-		if err != nil || !strings.Contains(string(data), `"ratio":`+ratio) {
-			t.Errorf("written as %s, %v; want %s", data, err, ratio)
-		}
+		testkit.Want(t, err == nil && strings.Contains(string(data), `"ratio":`+ratio), "written as %s, %v; want %s", data, err, ratio)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/cabrank/cabrank/internal/testkit"
 	"github.com/cabrank/cabrank/lab/internal/stats"
 )
 
@@ -17,9 +18,7 @@ func TestPlanStays(t *testing.T) {
 		{Seed: 7301264717830305, Order: []int{0, 2, 1}},
 		{Seed: 1184358647615643, Order: []int{2, 0, 1}},
 	}
-	if !reflect.DeepEqual(got, want) {
-		t.Errorf("plan %+v, want %+v", got, want)
-	}
+	testkit.Want(t, reflect.DeepEqual(got, want), "plan %+v, want %+v", got, want)
 }
 
 // Every order is as likely as any other, and no round depends on the one before.
@@ -35,17 +34,12 @@ func TestPlanIsFair(t *testing.T) {
 		}
 		before = r.Order
 	}
-	if len(seen) != 6 {
-		t.Errorf("%d orders of three arms, want 6", len(seen))
-	}
+	testkit.Want(t, len(seen) == 6, "%d orders of three arms, want 6", len(seen))
 	for order, n := range seen {
-		if n < rounds/6*95/100 || n > rounds/6*105/100 {
-			t.Errorf("order %v in %d of %d rounds", order, n, rounds)
-		}
+		testkit.Want(t, n >= rounds/6*95/100 && n <= rounds/6*105/100, "order %v in %d of %d rounds", order, n, rounds)
 	}
-	if same < rounds/6*95/100 || same > rounds/6*105/100 {
-		t.Errorf("the order is that of the round before in %d of %d rounds", same, rounds)
-	}
+	testkit.Want(t, same >= rounds/6*95/100 && same <= rounds/6*105/100,
+		"the order is that of the round before in %d of %d rounds", same, rounds)
 }
 
 func TestPlanSeeds(t *testing.T) {
