@@ -57,18 +57,16 @@ func used(t *testing.T, root fs.FS, k *kernel) (folders []string, one *Group) {
 		t.Errorf("weight: %v", weights)
 	}
 	use, counted := one.Read()
-	if want := (GroupUse{CPU: 2500 * time.Microsecond, Throttled: 3, ThrottledFor: 1500 * time.Microsecond}); use != want || !counted {
-		t.Errorf("use %+v (%t), want %+v", use, counted, want)
-	}
+	want := (GroupUse{CPU: 2500 * time.Microsecond, Throttled: 3, ThrottledFor: 1500 * time.Microsecond})
+	testkit.Want(t, use == want && counted, "use %+v (%t), want %+v", use, counted, want)
 	folders = k.have()
 	quotas := k.folders[one.folders[0]]
 	if k.v2 && quotas["cpu.max"] != "25000 100000" || !k.v2 && quotas["cpu.cfs_quota_us"]+" "+quotas["cpu.cfs_period_us"] != "25000 100000" {
 		t.Errorf("quota: %v", quotas)
 	}
 	tree.Close()
-	if after := k.have(); !slices.Equal(after, before) {
-		t.Errorf("left %q, had %q", after, before)
-	}
+	after := k.have()
+	testkit.Want(t, slices.Equal(after, before), "left %q, had %q", after, before)
 	return slices.DeleteFunc(folders, func(name string) bool { return slices.Contains(before, name) }), one
 }
 
@@ -85,9 +83,8 @@ func TestVersion1(t *testing.T) {
 		t.Errorf("made %q", folders)
 	}
 	command := one.Enter()
-	if len(command) != 7 || command[6] != "--" || !strings.HasSuffix(command[4], "/worker-1/cgroup.procs") {
-		t.Errorf("enter: %q", command)
-	}
+	testkit.Want(t, len(command) == 7 && command[6] == "--" && strings.HasSuffix(command[4], "/worker-1/cgroup.procs"),
+		"enter: %q", command)
 }
 
 func TestVersion1Together(t *testing.T) {
@@ -96,9 +93,7 @@ func TestVersion1Together(t *testing.T) {
 	tree, err := openGroups(proc(mountsTogether, "4:cpu,cpuacct:/\n"), k, os.Getpid())
 	testkit.Must(t, err)
 	g, err := tree.Group("a", 0)
-	if err != nil || len(g.folders) != 1 {
-		t.Fatalf("%+v, %v", g, err)
-	}
+	testkit.Need(t, err == nil && len(g.folders) == 1, "%+v, %v", g, err)
 }
 
 func TestVersion2(t *testing.T) {
@@ -159,9 +154,8 @@ func TestRefused(t *testing.T) {
 		{"version 2", proc(mountsV2, "0::/inner\n"), container, "permission denied): run it as root, or behind `systemd-run --user --scope -p Delegate=yes`"},
 	} {
 		_, err := openGroups(tc.root, tc.on, os.Getpid())
-		if err == nil || !strings.Contains(err.Error(), tc.want) || strings.Contains(err.Error(), "\n") {
-			t.Errorf("%s: %v", tc.name, err)
-		}
+		testkit.Want(t, err != nil && strings.Contains(err.Error(), tc.want) && !strings.Contains(err.Error(), "\n"),
+			"%s: %v", tc.name, err)
 	}
 }
 
@@ -176,9 +170,7 @@ func TestSweep(t *testing.T) {
 	tree, err := openGroups(proc(mountsV1, "1:cpu:/\n"), k, os.Getpid())
 	testkit.Must(t, err)
 	tree.Close()
-	if k.folders[dead] != nil || len(k.folders) != 3 {
-		t.Errorf("there are %q", k.have())
-	}
+	testkit.Want(t, k.folders[dead] == nil && len(k.folders) == 3, "there are %q", k.have())
 }
 
 func TestQuotaTooSmall(t *testing.T) {
@@ -186,7 +178,6 @@ func TestQuotaTooSmall(t *testing.T) {
 	k.addFolder("/sys/fs/cgroup/cpu", "1\n", "")
 	tree, err := openGroups(proc(mountsV1, "1:cpu:/\n"), k, os.Getpid())
 	testkit.Must(t, err)
-	if _, err := tree.Group("a", 0.005); err == nil || !strings.Contains(err.Error(), "want 0.01 or more") {
-		t.Errorf("got %v", err)
-	}
+	_, err = tree.Group("a", 0.005)
+	testkit.Want(t, err != nil && strings.Contains(err.Error(), "want 0.01 or more"), "got %v", err)
 }

@@ -2,10 +2,12 @@ package testbed
 
 import (
 	"errors"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/prometheus/procfs"
 
@@ -16,16 +18,12 @@ func TestReadLimits(t *testing.T) {
 	dir := t.TempDir()
 	proc, err := procfs.NewFS(dir)
 	testkit.Must(t, err)
-	if got := limitsOf(proc, 0); got != (Limits{}) {
-		t.Errorf("nothing known: got %+v", got)
-	}
+	testkit.Equal(t, limitsOf(proc, 0), (Limits{}), "nothing known")
 	for name, text := range map[string]string{"ipv4/ip_local_port_range": "32768\t60999\n", "core/somaxconn": "4096\n"} {
 		path := filepath.Join(dir, "sys", "net", name)
 		testkit.Must(t, errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)))
 	}
-	if got := limitsOf(proc, 20000); got != (Limits{20000, 28232, 4096}) {
-		t.Errorf("got %+v", got)
-	}
+	testkit.Equal(t, limitsOf(proc, 20000), Limits{20000, 28232, 4096}, "the limits")
 }
 
 func TestLimitsRefuse(t *testing.T) {
@@ -48,10 +46,36 @@ func TestLimitsRefuse(t *testing.T) {
 			t.Errorf("%s: got %q, want %q", tc.name, got, tc.want)
 		}
 	}
-	if got := (Limits{Ports: 100}).Refuse(Demand{Connections: 201, Listeners: 2}); !strings.Contains(got, "101 connections to one address") {
-		t.Errorf("ports: got %q", got)
+	testkit.Says(t, (Limits{Ports: 100}).Refuse(Demand{Connections: 201, Listeners: 2}), "101 connections to one address")
+	testkit.Equal(t, (Limits{}).Refuse(Demand{Connections: 1 << 20, AtOnce: 1 << 20}), "", "nothing known")
+}
+
+// What this process burns is not noise.
+func TestNoise(t *testing.T) {
+	began := time.Now()
+	busy, before, known := usedByAll()
+	if !known {
+		t.Skip("this machine tells nothing of who uses it")
 	}
-	if got := (Limits{}).Refuse(Demand{Connections: 1 << 20, AtOnce: 1 << 20}); got != "" {
-		t.Errorf("nothing known: got %q", got)
+	noise, own := StartNoise(), before
+	for time.Since(began) < 200*time.Millisecond || own-before < 100*time.Millisecond {
+		_, own, _ = usedByAll()
 	}
+	machine := ThisMachine().Cores
+	cores := noise()
+	testkit.Want(t, cores >= 0 && cores <= float64(machine), "noise %v, own %v", cores, own-before)
+	if all, _, _ := usedByAll(); all-busy < own-before-time.Duration(machine)*20*time.Millisecond {
+		t.Errorf("all have used %v, this process %v", all-busy, own-before)
+	}
+}
+
+// Each pod has an address of its own, and none of them is loopback or the Service.
+func TestPod(t *testing.T) {
+	seen := map[netip.Addr]bool{netip.MustParseAddr(Service): true, netip.MustParseAddr(node): true}
+	for i := range mostPods {
+		pod := Pod(i)
+		testkit.Need(t, !pod.IsLoopback() && netip.MustParsePrefix("10.244.0.0/16").Contains(pod) && !seen[pod], "pod %d is at %s", i, pod)
+		seen[pod] = true
+	}
+	testkit.Want(t, Pod(250).String() == "10.244.1.1", "got %v", Pod(250))
 }

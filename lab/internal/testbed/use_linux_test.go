@@ -20,9 +20,8 @@ func TestReadAlone(t *testing.T) {
 	one, err := ReadAlone(os.Getpid())
 	testkit.Must(t, err)
 	testkit.Must(t, syscall.Getrusage(syscall.RUSAGE_SELF, &after))
-	if least, most := cpuOf(before)-near, cpuOf(after)+near; one.CPU < least || one.CPU > most {
-		t.Errorf("CPU %v, want %v to %v", one.CPU, least, most)
-	}
+	least, most := cpuOf(before)-near, cpuOf(after)+near
+	testkit.Want(t, one.CPU >= least && one.CPU <= most, "CPU %v, want %v to %v", one.CPU, least, most)
 	if one.RSS < 1<<20 || one.RSS > one.PeakRSS || one.PeakRSS > 10<<30 {
 		t.Errorf("got %+v", one)
 	}
@@ -45,15 +44,11 @@ func TestReadUse(t *testing.T) {
 	alone, err := ReadAlone(cmd.Process.Pid)
 	testkit.Must(t, err)
 	use, err := ReadUse(cmd.Process.Pid)
-	if err != nil || use.CPU < alone.CPU+2*userTick {
-		t.Errorf("with what has ended %v, alone %v (%v)", use.CPU, alone.CPU, err)
-	}
-	if own, err := ReadUse(os.Getpid()); err != nil || own.RSS < use.RSS {
-		t.Errorf("got %+v, %v", own, err)
-	}
-	if got := Children(os.Getpid(), "PLACE"); len(got) != 1 || got["7"] != cmd.Process.Pid {
-		t.Errorf("children %v, want 7: %d", got, cmd.Process.Pid)
-	}
+	testkit.Want(t, err == nil && use.CPU >= alone.CPU+2*userTick, "with what has ended %v, alone %v (%v)", use.CPU, alone.CPU, err)
+	own, err := ReadUse(os.Getpid())
+	testkit.Want(t, err == nil && own.RSS >= use.RSS, "got %+v, %v", own, err)
+	got := Children(os.Getpid(), "PLACE")
+	testkit.Want(t, len(got) == 1 && got["7"] == cmd.Process.Pid, "children %v, want 7: %d", got, cmd.Process.Pid)
 	in.Close()
 	_ = cmd.Wait()
 	if use, err := ReadUse(cmd.Process.Pid); err == nil || !strings.HasSuffix(err.Error(), "process "+strconv.Itoa(cmd.Process.Pid)+" has ended") {
