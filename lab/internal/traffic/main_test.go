@@ -63,9 +63,8 @@ func runIn(ctx context.Context, t *testing.T, p Plan, c Client) *Record {
 	l.rest = napper{}
 	r, err := l.Run(ctx)
 	testkit.Must(t, err)
-	if err := r.check(); err != nil {
-		t.Error(err)
-	}
+	err = r.check()
+	testkit.Want(t, err == nil, "%v", err)
 	return r
 }
 
@@ -140,7 +139,5 @@ func begun(t *testing.T, o Options, c Client) (l *Load, ended func()) {
 // near fails unless got is within a share of want.
 func near(t *testing.T, what string, got, want, share float64) {
 	t.Helper()
-	if got < want*(1-share) || got > want*(1+share) {
-		t.Errorf("%s: %v, want %v ± %v %%", what, got, want, 100*share)
-	}
+	testkit.Want(t, got >= want*(1-share) && got <= want*(1+share), "%s: %v, want %v ± %v %%", what, got, want, 100*share)
 }

@@ -46,9 +46,8 @@ func TestMergeLosesNothing(t *testing.T) {
 	}
 	merged := inParts(t, o, clientFunc(colourful))
 	merged.MostUnderWay = whole.MostUnderWay // a sum of highest numbers is higher
-	if got, want := asJSON(t, merged), asJSON(t, whole); got != want {
-		t.Errorf("merged:\n%.2000s\nwhole:\n%.2000s", got, want)
-	}
+	got, want := asJSON(t, merged), asJSON(t, whole)
+	testkit.Want(t, got == want, "merged:\n%.2000s\nwhole:\n%.2000s", got, want)
 }
 
 func TestRecordAsJSON(t *testing.T) {
@@ -61,17 +60,14 @@ func TestRecordAsJSON(t *testing.T) {
 		`"workers":{"worker-0":`,
 		`"timeline":{"step_ns":1000000000,"intervals":[{"due":1000,"answered":`,
 	)
-	if shares := r.Timeline.Intervals[30].Workers; len(shares) != 3 || shares["worker-1"] < 300 {
-		t.Errorf("shares of a second: %v", shares)
-	}
+	shares := r.Timeline.Intervals[30].Workers
+	testkit.Want(t, len(shares) == 3 && shares["worker-1"] >= 300, "shares of a second: %v", shares)
 	if len(text) > 100<<10 {
 		t.Errorf("a minute takes %d bytes", len(text))
 	}
 	var read Record
 	testkit.Must(t, json.Unmarshal([]byte(text), &read))
-	if again := asJSON(t, &read); again != text {
-		t.Error("written again it differs")
-	}
+	testkit.Equal(t, asJSON(t, &read), text, "written again it differs")
 }
 
 func TestRecordRefused(t *testing.T) {
@@ -90,15 +86,11 @@ func TestRecordRefused(t *testing.T) {
 func TestMergeRefused(t *testing.T) {
 	a := newRecord(plan(t, Options{Rate: "10", Duration: time.Second}))
 	for _, o := range []Options{{Rate: "11", Duration: time.Second}, {Callers: 10, Duration: time.Second}} {
-		if err := a.Merge(newRecord(plan(t, o))); err == nil {
-			t.Errorf("%+v merged with another plan", o)
-		}
+		testkit.Want(t, a.Merge(newRecord(plan(t, o))) != nil, "%+v merged with another plan", o)
 	}
 	longer := newRecord(plan(t, Options{Rate: "10", Duration: time.Minute}))
 	longer.Plan = a.Plan
-	if err := a.Merge(longer); err == nil {
-		t.Error("timelines of other lengths merged")
-	}
+	testkit.Want(t, a.Merge(longer) != nil, "timelines of other lengths merged")
 }
 
 // A long plan has longer intervals, not more of them.
@@ -115,9 +107,8 @@ func TestTimelineIsBounded(t *testing.T) {
 		{24 * time.Hour, 144 * time.Second, 600},
 	} {
 		line := newTimeline(tc.counted)
-		if line.Step != tc.step || len(line.Intervals) != tc.intervals {
-			t.Errorf("%v: %d intervals of %v", tc.counted, len(line.Intervals), line.Step)
-		}
+		testkit.Want(t, line.Step == tc.step && len(line.Intervals) == tc.intervals,
+			"%v: %d intervals of %v", tc.counted, len(line.Intervals), line.Step)
 		line.at(-1).Due++
 		line.at(2*tc.counted).Due++
 	}
@@ -130,9 +121,7 @@ func TestNamesAreBounded(t *testing.T) {
 		shares.add(fmt.Sprintf("%04d", i)+strings.Repeat("x", 1000), 1, mostWorkers)
 		texts.add(14, fmt.Sprintf("%04d", i)+strings.Repeat("x", 1000), 1)
 	}
-	if len(shares) != mostWorkers+1 || shares[others] != 4000 {
-		t.Errorf("%d workers, %d others", len(shares), shares[others])
-	}
+	testkit.Want(t, len(shares) == mostWorkers+1 && shares[others] == 4000, "%d workers, %d others", len(shares), shares[others])
 	list := texts.list()
 	if len(list) != mostTexts+1 || list[0] != (Failure{Code: 14, Message: otherTexts, Calls: 4980}) || len(list[1].Message) != mostText {
 		t.Errorf("%d texts: %v", len(list), list[0])
@@ -152,9 +141,8 @@ func TestVariation(t *testing.T) {
 		{Shares{"a": 30, "b": 10}, 2, 0.5},
 		{Shares{"a": 40}, 4, 1.7320508075688772},
 	} {
-		if got := tc.shares.Variation(tc.workers); got < tc.want-1e-9 || got > tc.want+1e-9 {
-			t.Errorf("%v of %d: %v, want %v", tc.shares, tc.workers, got, tc.want)
-		}
+		got := tc.shares.Variation(tc.workers)
+		testkit.Want(t, got >= tc.want-1e-9 && got <= tc.want+1e-9, "%v of %d: %v, want %v", tc.shares, tc.workers, got, tc.want)
 	}
 }
 
@@ -188,9 +176,8 @@ func TestGeneratorLimits(t *testing.T) {
 			r.Calls.Answer(tc.took + lag)
 			r.Lag.Record(lag)
 		}
-		if why := r.GeneratorLimits(tc.busy); (why != "") != tc.limits {
-			t.Errorf("%s: %q", tc.name, why)
-		}
+		why := r.GeneratorLimits(tc.busy)
+		testkit.Want(t, (why != "") == tc.limits, "%s: %q", tc.name, why)
 	}
 }
 
@@ -203,9 +190,8 @@ func FuzzRecord(f *testing.F) {
 		if json.Unmarshal([]byte(text), &r) != nil {
 			return
 		}
-		if r.Due != r.Calls.Count()+r.Unsent.Ages.Count()+r.Open.Count() || r.FailedShare() < 0 || r.FailedShare() > 1 {
-			t.Errorf("%d due, failed share %v", r.Due, r.FailedShare())
-		}
+		testkit.Want(t, r.Due == r.Calls.Count()+r.Unsent.Ages.Count()+r.Open.Count() && r.FailedShare() >= 0 && r.FailedShare() <= 1,
+			"%d due, failed share %v", r.Due, r.FailedShare())
 		r.GeneratorLimits(0.5)
 		r.Workers.Variation(3)
 	})

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // arrivals are all that a plan has.
@@ -29,14 +31,11 @@ func TestConstantArrivals(t *testing.T) {
 		off   time.Duration // at most
 	}{{"500", 5000, 0.002, 1}, {"7001", 70_010, 1. / 7001, grid}} {
 		all := arrivals(plan(t, Options{Rate: tc.rate, Duration: 10 * time.Second}))
-		if len(all) != tc.calls {
-			t.Fatalf("%d calls, want %d", len(all), tc.calls)
-		}
+		testkit.Need(t, len(all) == tc.calls, "%d calls, want %d", len(all), tc.calls)
 		for i, a := range all {
 			exact := time.Duration(float64(i) * tc.gap * float64(time.Second))
-			if a.Due < exact || a.Due-exact > tc.off || a.Due%grid != 0 || a.Number != uint64(i) || !a.Counted {
-				t.Fatalf("call %d: %+v, exactly %v", i, a, exact)
-			}
+			testkit.Need(t, a.Due >= exact && a.Due-exact <= tc.off && a.Due%grid == 0 && a.Number == uint64(i) && a.Counted,
+				"call %d: %+v, exactly %v", i, a, exact)
 		}
 	}
 }
@@ -45,18 +44,14 @@ func TestConstantArrivals(t *testing.T) {
 func TestCallsAtARate(t *testing.T) {
 	for _, o := range []Options{{Rate: "7", Calls: 100}, {Rate: "333.3", Calls: 1234, Warmup: time.Second}, {Rate: "1000000", Calls: 1}} {
 		p, err := o.Plan()
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		n := 0
 		for a := range p.Arrivals() {
 			if a.Counted {
 				n++
 			}
 		}
-		if n != o.Calls {
-			t.Errorf("%d calls at %s, want %d", n, o.Rate, o.Calls)
-		}
+		testkit.Want(t, n == o.Calls, "%d calls at %s, want %d", n, o.Rate, o.Calls)
 	}
 	if p, err := (Options{Callers: 2, Calls: 5}).Plan(); err != nil || p.Calls != 5 || p.Duration() != 10*time.Minute {
 		t.Errorf("%+v, %v", p, err)
@@ -68,15 +63,12 @@ func TestRampFollowsTheIntegral(t *testing.T) {
 	for _, text := range []string{"100..500", "500..100", "0..400", "400..0"} {
 		p := plan(t, Options{Rate: text, Duration: 40 * time.Second})
 		all := arrivals(p)
-		if all[0].Due != 0 {
-			t.Errorf("%s: the first call is due at %v", text, all[0].Due)
-		}
+		testkit.Want(t, all[0].Due == 0, "%s: the first call is due at %v", text, all[0].Due)
 		for s := 1.0; s <= 40; s++ {
 			x := p.Rate[0]
 			want := x.From*s + (x.To-x.From)*s*s/80
-			if got := between(all, 0, time.Duration(s*float64(time.Second))); math.Abs(got-want) > 1.5 {
-				t.Errorf("%s: %v calls in %v s, want %v", text, got, s, want)
-			}
+			got := between(all, 0, time.Duration(s*float64(time.Second)))
+			testkit.Want(t, math.Abs(got-want) <= 1.5, "%s: %v calls in %v s, want %v", text, got, s, want)
 		}
 	}
 }
@@ -85,13 +77,10 @@ func TestSteps(t *testing.T) {
 	all := arrivals(plan(t, Options{Rate: "10s:100,1s:2000,10s:100"}))
 	borders := []time.Duration{0, 10 * time.Second, 11 * time.Second, 21 * time.Second}
 	for i, want := range []float64{1000, 2000, 1000} {
-		if got := between(all, borders[i], borders[i+1]); math.Abs(got-want) > 1 {
-			t.Errorf("piece %d: %v calls, want %v", i, got, want)
-		}
+		got := between(all, borders[i], borders[i+1])
+		testkit.Want(t, math.Abs(got-want) <= 1, "piece %d: %v calls, want %v", i, got, want)
 	}
-	if len(all) != 4000 {
-		t.Errorf("%d calls, want 4,000", len(all))
-	}
+	testkit.Want(t, len(all) == 4000, "%d calls, want 4,000", len(all))
 }
 
 // The gaps of Poisson arrivals are exponential: mean and deviation are equal, and the share of
@@ -124,13 +113,9 @@ func TestPoissonArrivals(t *testing.T) {
 func TestSeeds(t *testing.T) {
 	o := Options{Rate: "100..500", Arrivals: "poisson", Duration: 10 * time.Second, Seed: 1}
 	one := arrivals(plan(t, o))
-	if !slices.Equal(one, arrivals(plan(t, o))) {
-		t.Error("one seed, two rows of arrivals")
-	}
+	testkit.Want(t, slices.Equal(one, arrivals(plan(t, o))), "one seed, two rows of arrivals")
 	o.Seed = 2
-	if slices.Equal(one, arrivals(plan(t, o))) {
-		t.Error("two seeds, the same arrivals")
-	}
+	testkit.Want(t, !slices.Equal(one, arrivals(plan(t, o))), "two seeds, the same arrivals")
 }
 
 // The warm-up comes before the plan and changes no moment of it.
@@ -142,13 +127,10 @@ func TestWarmupComesBefore(t *testing.T) {
 	first := slices.IndexFunc(with, func(a Arrival) bool { return a.Counted })
 	near(t, "calls of the warm-up", float64(first), 500, 0.15)
 	for i, a := range with[first:] {
-		if a.Due != without[i].Due+o.Warmup || a.Number != uint64(first+i) {
-			t.Fatalf("call %d is due at %v with a warm-up, at %v without", i, a.Due, without[i].Due)
-		}
+		testkit.Need(t, a.Due == without[i].Due+o.Warmup && a.Number == uint64(first+i),
+			"call %d is due at %v with a warm-up, at %v without", i, a.Due, without[i].Due)
 	}
-	if len(with)-first != len(without) {
-		t.Errorf("%d calls with a warm-up, %d without", len(with)-first, len(without))
-	}
+	testkit.Want(t, len(with)-first == len(without), "%d calls with a warm-up, %d without", len(with)-first, len(without))
 }
 
 // Parts of a plan make together what the whole makes.
@@ -160,7 +142,5 @@ func TestPartsMakeTheWhole(t *testing.T) {
 		parts = append(parts, arrivals(p)...)
 	}
 	slices.SortFunc(parts, func(a, b Arrival) int { return int(a.Number) - int(b.Number) })
-	if !slices.Equal(whole, parts) {
-		t.Errorf("the whole has %d calls, the parts have %d, or at other moments", len(whole), len(parts))
-	}
+	testkit.Want(t, slices.Equal(whole, parts), "the whole has %d calls, the parts have %d, or at other moments", len(whole), len(parts))
 }

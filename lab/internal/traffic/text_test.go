@@ -26,9 +26,7 @@ func TestParseRate(t *testing.T) {
 		{"10s:100,1s:2000,10s:100", 21 * time.Second, "10s:100,1s:2000,10s:100"},
 	} {
 		p, err := ParseRate(tc.text, tc.duration)
-		if err != nil || p.String() != tc.want {
-			t.Errorf("%s in %v: %v, %v; want %s", tc.text, tc.duration, p, err, tc.want)
-		}
+		testkit.Want(t, err == nil && p.String() == tc.want, "%s in %v: %v, %v; want %s", tc.text, tc.duration, p, err, tc.want)
 	}
 }
 
@@ -37,9 +35,8 @@ func TestParseStages(t *testing.T) {
 		"30s:30,1m:60,20s:0": "30s:0..30,1m0s:30..60,20s:60..0",
 		"0s:60, 1m:60":       "0s:0..60,1m0s:60",
 	} {
-		if p, err := ParseStages(text); err != nil || p.String() != want {
-			t.Errorf("%s: %v, %v; want %s", text, p, err, want)
-		}
+		p, err := ParseStages(text)
+		testkit.Want(t, err == nil && p.String() == want, "%s: %v, %v; want %s", text, p, err, want)
 	}
 }
 
@@ -94,9 +91,7 @@ func TestPlanInWords(t *testing.T) {
 		"closed loop, callers 1s:20, think 100ms":                                               {Callers: 20, Think: 100 * time.Millisecond, Duration: time.Second},
 		"closed loop, callers 30s:0..30,1m0s:30..60,20s:60..0":                                  {Stages: "30s:30,1m:60,20s:0"},
 	} {
-		if got := plan(t, o).String(); got != want {
-			t.Errorf("%s\nwant %s", got, want)
-		}
+		testkit.Equal(t, plan(t, o).String(), want, "the plan")
 	}
 }
 
@@ -112,9 +107,7 @@ func FuzzPlan(f *testing.F) {
 		} {
 			p, err := o.Plan()
 			if err != nil {
-				if strings.Contains(err.Error(), "\n") {
-					t.Errorf("more than a line: %q", err)
-				}
+				testkit.Want(t, !strings.Contains(err.Error(), "\n"), "more than a line: %q", err)
 				continue
 			}
 			checkPlan(t, p)
@@ -125,24 +118,20 @@ func FuzzPlan(f *testing.F) {
 // checkPlan asks a plan for its first calls, and for callers.
 func checkPlan(t *testing.T, p Plan) {
 	t.Helper()
-	if d := p.Duration(); d <= 0 || d > longest {
-		t.Errorf("%v lasts %v", p, d)
-	}
+	d := p.Duration()
+	testkit.Want(t, d > 0 && d <= longest, "%v lasts %v", p, d)
 	if !p.Open() {
 		for at := time.Duration(0); ; {
 			next, ok := p.Callers.nextAbove(0.5, at)
 			if !ok {
 				return
 			}
-			if next < at || next > p.Duration() {
-				t.Fatalf("%v: from %v on the first caller calls at %v", p, at, next)
-			}
+			testkit.Need(t, next >= at && next <= p.Duration(), "%v: from %v on the first caller calls at %v", p, at, next)
 			at = next + p.Duration()/10 + 1
 		}
 	}
-	if area := p.Rate.Area(); math.IsNaN(area) || math.IsInf(area, 0) {
-		t.Errorf("%v makes %v calls", p, area)
-	}
+	area := p.Rate.Area()
+	testkit.Want(t, !math.IsNaN(area) && !math.IsInf(area, 0), "%v makes %v calls", p, area)
 	s := newSchedule(p)
 	last := time.Duration(0)
 	for range 1000 {
@@ -150,9 +139,8 @@ func checkPlan(t *testing.T, p Plan) {
 		if !ok {
 			return
 		}
-		if a.Due < last || a.Due > p.Length()+grid || a.Due%grid != 0 {
-			t.Fatalf("%v: a call is due at %v, then one at %v", p, last, a.Due)
-		}
+		testkit.Need(t, a.Due >= last && a.Due <= p.Length()+grid && a.Due%grid == 0,
+			"%v: a call is due at %v, then one at %v", p, last, a.Due)
 		last = a.Due
 	}
 }
