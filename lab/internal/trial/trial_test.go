@@ -171,9 +171,7 @@ func run(t *testing.T, w *world, change func(*Options)) (done *result.Run, folde
 	}
 	synctest.Test(t, func(t *testing.T) {
 		done, err = Run(t.Context(), o)
-		if w.stands != 0 {
-			t.Errorf("%d arms still run", w.stands)
-		}
+		testkit.Want(t, w.stands == 0, "%d arms still run", w.stands)
 	})
 	return done, o.Folder, err
 }
@@ -187,30 +185,22 @@ func TestRun(t *testing.T) {
 		o.Noise = func() func() float64 { return func() float64 { return 0.5 } }
 	})
 	testkit.Must(t, err)
-	if len(done.Blocks) != 9 || done.Cut || done.Version != "v" || len(done.Notes) != 3 || len(done.LeftOut) != 0 {
-		t.Errorf("%d blocks, cut %v, notes %v, left out %v", len(done.Blocks), done.Cut, done.Notes, done.LeftOut)
-	}
+	testkit.Want(t, len(done.Blocks) == 9 && !done.Cut && done.Version == "v" && len(done.Notes) == 3 && len(done.LeftOut) == 0,
+		"%d blocks, cut %v, notes %v, left out %v", len(done.Blocks), done.Cut, done.Notes, done.LeftOut)
 	read, err := result.Read(folder)
-	if err != nil || len(read.Blocks) != 9 {
-		t.Fatalf("%v", err)
-	}
+	testkit.Need(t, err == nil && len(read.Blocks) == 9, "%v", err)
 	seeds := map[string]uint64{}
 	for i := range read.Blocks {
 		b := &read.Blocks[i]
 		key := fmt.Sprint(b.Load, b.Round)
-		if other, known := seeds[key]; known && other != b.Seed {
-			t.Errorf("arms of a round have other seeds: %+v", b)
-		}
+		other, known := seeds[key]
+		testkit.Want(t, !known || other == b.Seed, "arms of a round have other seeds: %+v", b)
 		seeds[key] = b.Seed
 		record, err := result.ReadRecord(folder, b)
-		if err != nil || record.Due == 0 || b.Workers["worker-1"] == 0 || b.Noise != 0.5 || b.Judged() {
-			t.Errorf("%+v, %v", b, err)
-		}
+		testkit.Want(t, err == nil && record.Due != 0 && b.Workers["worker-1"] != 0 && b.Noise == 0.5 && !b.Judged(), "%+v, %v", b, err)
 		checkProcesses(t, b)
 	}
-	if !slices.Contains(w.log, "in agent, part 3 of 3") || !slices.Contains(w.log, "in agent, part 1 of 1") {
-		t.Errorf("%q", w.log)
-	}
+	testkit.Want(t, slices.Contains(w.log, "in agent, part 3 of 3") && slices.Contains(w.log, "in agent, part 1 of 1"), "%q", w.log)
 	checkTold(t, told)
 }
 
@@ -233,12 +223,10 @@ func checkProcesses(t *testing.T, b *result.Block) {
 func checkTold(t *testing.T, told []Progress) {
 	t.Helper()
 	first, last := told[0], told[len(told)-1]
-	if first.Block != 1 || first.Blocks != 9 || first.Left < 27*time.Second || last.Done == nil || last.Left != 0 {
-		t.Errorf("first %+v, last %+v", first, last)
-	}
-	if len(told) != 18 || told[1].Done == nil || told[2].Done != nil {
-		t.Errorf("told %d times, want at the beginning and at the end of each block", len(told))
-	}
+	testkit.Want(t, first.Block == 1 && first.Blocks == 9 && first.Left >= 27*time.Second && last.Done != nil && last.Left == 0,
+		"first %+v, last %+v", first, last)
+	testkit.Want(t, len(told) == 18 && told[1].Done != nil && told[2].Done == nil,
+		"told %d times, want at the beginning and at the end of each block", len(told))
 }
 
 // A second run with the same seed has the same blocks in the same order.
@@ -246,14 +234,11 @@ func TestOrder(t *testing.T) {
 	var orders [2][]string
 	for i := range orders {
 		w := &world{takes: time.Second}
-		if _, _, err := run(t, w, nil); err != nil {
-			t.Fatal(err)
-		}
+		_, _, err := run(t, w, nil)
+		testkit.Must(t, err)
 		orders[i] = w.log
 	}
-	if !slices.Equal(orders[0], orders[1]) {
-		t.Errorf("%q\n%q", orders[0], orders[1])
-	}
+	testkit.Want(t, slices.Equal(orders[0], orders[1]), "%q\n%q", orders[0], orders[1])
 }
 
 // What cannot be started is left out, if it may be; else the run ends, and says why.
@@ -264,12 +249,9 @@ func TestMissing(t *testing.T) {
 		t.Errorf("%+v, %v", done, err)
 	}
 	done, folder, err := run(t, &world{takes: time.Second, refuses: map[string]error{"quick": missing, "lame": missing}}, nil)
-	if done != nil || !errors.Is(err, missing) {
-		t.Errorf("%+v, %v", done, err)
-	}
-	if _, err := os.Stat(filepath.Dir(folder)); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("%s was left: %v", folder, err)
-	}
+	testkit.Want(t, done == nil && errors.Is(err, missing), "%+v, %v", done, err)
+	_, err = os.Stat(filepath.Dir(folder))
+	testkit.Want(t, errors.Is(err, os.ErrNotExist), "%s was left: %v", folder, err)
 	done, _, err = run(t, &world{takes: time.Second}, func(o *Options) {
 		o.Limits.Files = 1
 	})
@@ -288,12 +270,9 @@ func TestFailure(t *testing.T) {
 			}
 		}
 	})
-	if err == nil || !strings.Contains(err.Error(), "no memory") || len(done.Blocks) != 1 || !done.Cut {
-		t.Fatalf("%+v, %v", done, err)
-	}
-	if read, err := result.Read(folder); err != nil || !read.Cut || !strings.Contains(strings.Join(read.Notes, " "), "no memory") {
-		t.Errorf("%+v, %v", read, err)
-	}
+	testkit.Need(t, err != nil && strings.Contains(err.Error(), "no memory") && len(done.Blocks) == 1 && done.Cut, "%+v, %v", done, err)
+	read, err := result.Read(folder)
+	testkit.Want(t, err == nil && read.Cut && strings.Contains(strings.Join(read.Notes, " "), "no memory"), "%+v, %v", read, err)
 }
 
 // Who ends a run has what was measured, the block under way included.
@@ -315,9 +294,8 @@ func TestCut(t *testing.T) {
 		if done, err := Run(ctx, o); done != nil || err == nil {
 			t.Errorf("%+v, %v", done, err)
 		}
-		if _, err := os.Stat(o.Folder); err == nil {
-			t.Error("the folder was left")
-		}
+		_, err := os.Stat(o.Folder)
+		testkit.Want(t, err != nil, "the folder was left")
 	})
 }
 
@@ -334,9 +312,7 @@ func TestAppend(t *testing.T) {
 		}
 	}
 	kept, folder, err := run(t, &world{takes: 10 * time.Millisecond}, noise)
-	if err != nil || len(kept.Blocks) != 9 {
-		t.Fatal(err)
-	}
+	testkit.Need(t, err == nil && len(kept.Blocks) == 9, "%v", err)
 	lost := kept.Blocks[marked-1]
 	kept.Blocks = kept.Blocks[:8] // as if Ctrl-C had ended it before the last
 	kept.Cut = true
@@ -366,9 +342,7 @@ func TestAppend(t *testing.T) {
 				whole++
 			}
 		}
-		if whole != 3 {
-			t.Errorf("%s: %d whole rounds, want 3", done.Loads[i].Name, whole)
-		}
+		testkit.Want(t, whole == 3, "%s: %d whole rounds, want 3", done.Loads[i].Name, whole)
 	}
 	if read, err := result.Read(folder); err != nil || len(read.Blocks) != len(done.Blocks) || !strings.Contains(strings.Join(read.Notes, " "), "in place of rounds that were marked or missing, from block 9 on.") {
 		t.Errorf("%+v, %v", read, err)
@@ -409,12 +383,9 @@ func TestNothingIsLeft(t *testing.T) {
 			}
 		}
 	})
-	if done != nil || err == nil {
-		t.Errorf("%+v, %v", done, err)
-	}
-	if _, err := os.Stat(filepath.Dir(folder)); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("%s was left: %v", folder, err)
-	}
+	testkit.Want(t, done == nil && err != nil, "%+v, %v", done, err)
+	_, err = os.Stat(filepath.Dir(folder))
+	testkit.Want(t, errors.Is(err, os.ErrNotExist), "%s was left: %v", folder, err)
 }
 
 // Where calls say how long they take, and there are slots for them, a block is held
@@ -444,4 +415,10 @@ loads:
 			t.Errorf("%s at %s: %v, %v", b.Arm, b.Load, over, known)
 		}
 	}
+}
+
+func TestTogether(t *testing.T) {
+	got := together([]string{"a: no ruby.", "b: no python: install it.", "c: no ruby."})
+	want := []string{"a, c: no ruby.", "b: no python: install it."}
+	testkit.Want(t, slices.Equal(got, want), "got %q, want %q", got, want)
 }
