@@ -32,9 +32,8 @@ func start(t *testing.T, o Options) (*Worker, WorkerClient) {
 	t.Cleanup(func() {
 		conn.Close()
 		cancel()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
+		err := <-ended
+		testkit.Want(t, err == nil, "%v", err)
 	})
 	return w, NewWorkerClient(conn)
 }
@@ -43,9 +42,8 @@ func start(t *testing.T, o Options) (*Worker, WorkerClient) {
 func took(t *testing.T, c WorkerClient, r *WorkRequest) time.Duration {
 	t.Helper()
 	began := time.Now()
-	if _, err := c.Work(t.Context(), r); err != nil {
-		t.Fatal(err)
-	}
+	_, err := c.Work(t.Context(), r)
+	testkit.Must(t, err)
 	return time.Since(began)
 }
 
@@ -53,9 +51,8 @@ func TestWork(t *testing.T) {
 	w, c := start(t, Options{Full: Unlimited, SlowBy: 50 * time.Millisecond, SlowTimes: 3})
 	var header metadata.MD
 	reply, err := c.Work(t.Context(), &WorkRequest{Message: "hi"}, grpc.Header(&header))
-	if err != nil || reply.GetMessage() != "hi" || reply.GetWorker() != "w7" || header.Get(NameKey)[0] != "w7" {
-		t.Fatalf("%v, %v, %v", reply, header, err)
-	}
+	testkit.Need(t, err == nil && reply.GetMessage() == "hi" && reply.GetWorker() == "w7" && header.Get(NameKey)[0] == "w7",
+		"%v, %v, %v", reply, header, err)
 	if d := took(t, c, &WorkRequest{SleepMs: 20, CpuMs: 10}); d < 30*time.Millisecond {
 		t.Errorf("20 ms of sleep and 10 ms of CPU took %v", d)
 	}
@@ -65,9 +62,8 @@ func TestWork(t *testing.T) {
 	}
 	w.SetSlow(false)
 	for _, r := range []*WorkRequest{{SleepMs: -1}, {CpuMs: 1e9}} {
-		if _, err := c.Work(t.Context(), r); status.Code(err) != codes.InvalidArgument {
-			t.Errorf("%v: %v", r, err)
-		}
+		_, err = c.Work(t.Context(), r)
+		testkit.Want(t, status.Code(err) == codes.InvalidArgument, "%v: %v", r, err)
 	}
 }
 
@@ -104,9 +100,8 @@ func TestDeadlineInQueue(t *testing.T) {
 	w.slots <- struct{}{}
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	if _, err := c.Work(ctx, &WorkRequest{}); status.Code(err) != codes.DeadlineExceeded {
-		t.Error(err)
-	}
+	_, err := c.Work(ctx, &WorkRequest{})
+	testkit.Want(t, status.Code(err) == codes.DeadlineExceeded, "%v", err)
 	<-w.slots
 }
 
@@ -116,13 +111,11 @@ func TestKeep(t *testing.T) {
 	w.slots <- struct{}{}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second) // time to get there
 	defer cancel()
-	if _, err := c.Work(ctx, &WorkRequest{SleepMs: 1000}); status.Code(err) != codes.DeadlineExceeded {
-		t.Error(err)
-	}
+	_, err := c.Work(ctx, &WorkRequest{SleepMs: 1000})
+	testkit.Want(t, status.Code(err) == codes.DeadlineExceeded, "%v", err)
 	<-w.slots
-	if d := took(t, c, &WorkRequest{}); d < 50*time.Millisecond {
-		t.Errorf("the next call took %v, behind one of a second", d)
-	}
+	d := took(t, c, &WorkRequest{})
+	testkit.Want(t, d >= 50*time.Millisecond, "the next call took %v, behind one of a second", d)
 }
 
 func TestOptions(t *testing.T) {
