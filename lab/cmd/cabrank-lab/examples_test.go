@@ -4,19 +4,16 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 func TestUnpack(t *testing.T) {
 	folder := t.TempDir()
-	if err := unpack(folder); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, unpack(folder))
 	for _, name := range []string{"jobs/jobs.proto", "jobs/ruby/worker.rb", "jobs/python/worker.py", "fibonacci/front.py"} {
-		if info, err := os.Stat(filepath.Join(folder, name)); err != nil || info.Size() == 0 {
-			t.Errorf("%s: %v", name, err)
-		}
+		info, err := os.Stat(filepath.Join(folder, name))
+		testkit.Want(t, err == nil && info.Size() != 0, "%s: %v", name, err)
 	}
-	if err := unpack(folder); err == nil {
-		t.Error("files of others were replaced")
-	}
+	testkit.Want(t, unpack(folder) != nil, "files of others were replaced")
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cabrank/cabrank/internal/testkit"
 	"github.com/cabrank/cabrank/lab/internal/goal"
 	"github.com/cabrank/cabrank/lab/internal/lab"
 	"github.com/cabrank/cabrank/lab/internal/report"
@@ -34,13 +35,10 @@ func TestJSON(t *testing.T) {
 	for _, find := range []bool{false, true} {
 		f := loadPlan{json: true, find: find, Options: traffic.Options{Callers: 1, Duration: 50 * time.Millisecond}, out: t.TempDir()}
 		plan, err := f.Plan()
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		var stdout, stderr bytes.Buffer
-		if err := f.make(t.Context(), madeUp{}, plan, &stdout, &stderr); err != nil || stderr.Len() == 0 {
-			t.Errorf("%v, %s", err, &stderr)
-		}
+		err = f.make(t.Context(), madeUp{}, plan, &stdout, &stderr)
+		testkit.Want(t, err == nil && stderr.Len() != 0, "%v, %s", err, &stderr)
 		var load lab.Result
 		var search goal.Result
 		if find {
@@ -48,16 +46,14 @@ func TestJSON(t *testing.T) {
 		} else {
 			err = json.Unmarshal(stdout.Bytes(), &load)
 		}
-		if err != nil || find != (search.Holds == 7) || find == (load.Schema == lab.ResultSchema) {
-			t.Errorf("find %v: %v\n%s", find, err, &stdout)
-		}
+		testkit.Want(t, err == nil && find == (search.Holds == 7) && find != (load.Schema == lab.ResultSchema),
+			"find %v: %v\n%s", find, err, &stdout)
 	}
 }
 
 // What was typed can be typed again.
 func TestTyped(t *testing.T) {
 	got := typed([]string{"/usr/bin/cabrank-lab", "run", "languages", "--arm", "ruby x2", "--set", "a=1"})
-	if want := `cabrank-lab run languages --arm "ruby x2" --set a=1`; got != want {
-		t.Errorf("got %s, want %s", got, want)
-	}
+	want := `cabrank-lab run languages --arm "ruby x2" --set a=1`
+	testkit.Want(t, got == want, "got %s, want %s", got, want)
 }

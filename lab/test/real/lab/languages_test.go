@@ -54,23 +54,16 @@ func echoes(t *testing.T, name string, command []string) {
 	ctx, cancel := context.WithTimeout(t.Context(), harness.LangBound)
 	defer cancel()
 	health, err := healthpb.NewHealthClient(conn).Check(ctx, &healthpb.HealthCheckRequest{}, grpc.WaitForReady(true))
-	if err != nil || health.GetStatus() != healthpb.HealthCheckResponse_SERVING {
-		t.Fatalf("health of %s: %v, %v", name, health, err)
-	}
+	testkit.Need(t, err == nil && health.GetStatus() == healthpb.HealthCheckResponse_SERVING, "health of %s: %v, %v", name, health, err)
 	client := echopb.NewEchoClient(conn)
 	reply, err := client.Say(ctx, &echopb.EchoRequest{Text: "hä", CpuMs: 5})
-	if err != nil || reply.GetText() != "hä" || reply.GetNumber() != 1 {
-		t.Errorf("%s says %v, %v", name, reply, err)
-	}
+	testkit.Want(t, err == nil && reply.GetText() == "hä" && reply.GetNumber() == 1, "%s says %v, %v", name, reply, err)
 	stream, err := client.Repeat(ctx, &echopb.EchoRequest{Text: "a", CpuMs: 100, Count: 5})
-	if err != nil {
-		t.Fatalf("%s: %v", name, err)
-	}
+	testkit.Need(t, err == nil, "%s: %v", name, err)
 	for number := uint32(1); number <= 5; number++ {
 		reply, err := stream.Recv()
-		if err != nil || reply.GetText() != "a" || reply.GetNumber() != number {
-			t.Errorf("answer %d of %s: %v, %v", number, name, reply, err)
-		}
+		testkit.Want(t, err == nil && reply.GetText() == "a" && reply.GetNumber() == number,
+			"answer %d of %s: %v, %v", number, name, reply, err)
 		if number == 1 {
 			server.Signal(syscall.SIGTERM)
 		}
@@ -78,7 +71,6 @@ func echoes(t *testing.T, name string, command []string) {
 	if reply, err := stream.Recv(); err != io.EOF { //nolint:errorlint // it is that of grpc
 		t.Errorf("the end of %s's stream: %v, %v", name, reply, err)
 	}
-	if code := server.ExitCode(harness.LangBound); code != 0 || server.Output() != "" {
-		t.Errorf("%s ended with %d, and wrote %q", name, code, server.Output())
-	}
+	code := server.ExitCode(harness.LangBound)
+	testkit.Want(t, code == 0 && server.Output() == "", "%s ended with %d, and wrote %q", name, code, server.Output())
 }

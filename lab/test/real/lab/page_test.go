@@ -53,14 +53,12 @@ func TestPagesInBrowser(t *testing.T) {
 	for name, title := range map[string]string{lab.ReportFile: "<h1>made-up: Figures that nobody measured</h1>", lab.CompareReportFile: "<h1>Two runs of made-up</h1>"} {
 		f, err := os.OpenFile(filepath.Join(dir, name), os.O_APPEND|os.O_WRONLY, 0)
 		testkit.Must(t, err)
-		if _, err := f.WriteString(measured); err != nil || f.Close() != nil {
-			t.Fatal(err)
-		}
+		_, err = f.WriteString(measured)
+		testkit.Need(t, err == nil && f.Close() == nil, "%v", err)
 		for _, screen := range [][]string{{"--window-size=1280,1000"}, {"--window-size=390,800", "--blink-settings=preferredColorScheme=0"}} {
 			page, console := open(t, filepath.Join(dir, name), screen...)
-			if console != "" || !strings.Contains(page, title) || !strings.Contains(page, "</svg>") {
-				t.Errorf("%s at %v: the console says %q, %d bytes are shown", name, screen, console, len(page))
-			}
+			testkit.Want(t, console == "" && strings.Contains(page, title) && strings.Contains(page, "</svg>"),
+				"%s at %v: the console says %q, %d bytes are shown", name, screen, console, len(page))
 		}
 	}
 }
@@ -68,7 +66,6 @@ func TestPagesInBrowser(t *testing.T) {
 // An error in a page would be seen.
 func TestBrowserTellsErrors(t *testing.T) {
 	path := harness.WriteFile(t, "bad.html", "<!doctype html><script>missing()</script>")
-	if _, console := open(t, path); !strings.Contains(console, "missing is not defined") {
-		t.Errorf("the console says %q", console)
-	}
+	_, console := open(t, path)
+	testkit.Want(t, strings.Contains(console, "missing is not defined"), "the console says %q", console)
 }

@@ -50,19 +50,14 @@ func TestDNAT(t *testing.T) {
 	spec := greeters(t, 3, scenario.FrontDNAT)
 	spec.Workers[2].Later = true
 	r := start(t, spec)
-	if notes := r.Notes(); len(notes) > 0 || r.Target() != "10.96.0.1:8080" {
-		t.Errorf("target %s, notes %q", r.Target(), notes)
-	}
+	notes := r.Notes()
+	testkit.Want(t, len(notes) == 0 && r.Target() == "10.96.0.1:8080", "target %s, notes %q", r.Target(), notes)
 	want := func(names ...string) {
 		t.Helper()
 		who := spreadWithin(t, r)
-		if got := slices.Sorted(maps.Keys(who)); !slices.Equal(got, names) {
-			t.Errorf("answers from %v, want %v", who, names)
-		}
+		testkit.Want(t, slices.Equal(slices.Sorted(maps.Keys(who)), names), "answers from %v, want %v", who, names)
 		for name, n := range who { // of 60: less than 1 in 10,000 has fewer of one of three
-			if n < 6 {
-				t.Errorf("%s got %d connections of 60", name, n)
-			}
+			testkit.Want(t, n >= 6, "%s got %d connections of 60", name, n)
 		}
 	}
 	want("worker-1", "worker-2")
@@ -85,13 +80,10 @@ func TestManyPods(t *testing.T) {
 		for i := range n {
 			plan.Pods = append(plan.Pods, testbed.Pod(i))
 		}
-		if err := pods.Set(plan); err != nil {
-			t.Errorf("%d pods: %v", n, err)
-		}
+		err = pods.Set(plan)
+		testkit.Want(t, err == nil, "%d pods: %v", n, err)
 	}
-	if err := pods.Set(testbed.PodPlan{Port: 8080, Pods: []netip.Addr{netip.IPv6Loopback()}}); err == nil {
-		t.Error("a pod of IPv6")
-	}
+	testkit.Want(t, pods.Set(testbed.PodPlan{Port: 8080, Pods: []netip.Addr{netip.IPv6Loopback()}}) != nil, "a pod of IPv6")
 }
 
 // Where no namespace may be made, HAProxy is in its place and that is said.
@@ -118,9 +110,8 @@ func TestPodsTouchNoOtherNetwork(t *testing.T) {
 	testkit.Must(t, err)
 	testkit.Must(t, holder.Start())
 	line, _ := bufio.NewReader(out).ReadString('\n')
-	if err := holder.Wait(); err != nil || !strings.Contains(line, "this is not a network of its own: ") {
-		t.Errorf("%q, %v", line, err)
-	}
+	err = holder.Wait()
+	testkit.Want(t, err == nil && strings.Contains(line, "this is not a network of its own: "), "%q, %v", line, err)
 }
 
 // A gateway is where callers are, and so reaches the Service.
@@ -135,8 +126,7 @@ http.server.HTTPServer(("127.0.0.1", int(sys.argv[2])), http.server.SimpleHTTPRe
 `, "{target}", "{port}"}
 	r := start(t, spec)
 	command := r.Caller([]string{"python3", "-c", "import socket, sys; h, p = sys.argv[1].rsplit(':', 1); socket.create_connection((h, int(p)))", r.Target()})
-	if out, err := exec.Command(command[0], command[1:]...).CombinedOutput(); err != nil {
-		t.Errorf("%v: %s", err, out)
-	}
+	out, err := exec.Command(command[0], command[1:]...).CombinedOutput()
+	testkit.Want(t, err == nil, "%v: %s", err, out)
 	testkit.Eventually(t, harness.Patience, "the gateway is told of", func() bool { return slices.Contains(rolesOf(r.Usage()), "gateway") })
 }

@@ -51,23 +51,16 @@ func TestQuotas(t *testing.T) {
 		})
 		lasted := time.Since(began)
 		one, other := used[0], used[1]
-		if one.Quota != 0.2 || other.Quota != 0 || other.Throttled != 0 || one.ThrottledFor <= 0 {
-			t.Errorf("%+v, %+v", one, other)
-		}
-		if most := time.Duration(0.2*float64(lasted)) + 60*time.Millisecond; one.CPU > most {
-			t.Errorf("the worker has used %v in %v, more than its quota", one.CPU, lasted)
-		}
+		testkit.Want(t, one.Quota == 0.2 && other.Quota == 0 && other.Throttled == 0 && one.ThrottledFor > 0, "%+v, %+v", one, other)
+		testkit.Want(t, one.CPU <= (time.Duration(0.2*float64(lasted))+60*time.Millisecond),
+			"the worker has used %v in %v, more than its quota", one.CPU, lasted)
 		out, err := exec.Command("true").Output()
 		if caller := r.Caller([]string{"cat", "/proc/self/cgroup"}); err == nil {
 			out, err = exec.Command(caller[0], caller[1:]...).Output()
 		}
-		if err != nil || !strings.Contains(string(out), "generator-1") {
-			t.Errorf("a caller is in %s (%v)", out, err)
-		}
+		testkit.Want(t, err == nil && strings.Contains(string(out), "generator-1"), "a caller is in %s (%v)", out, err)
 	})
-	if after := ourGroups(t); !slices.Equal(after, before) {
-		t.Errorf("left %q", after)
-	}
+	testkit.EqualList(t, ourGroups(t), before, "our groups, of which none is left")
 }
 
 // Workers that cabrank starts have a group each, also new ones.
@@ -82,13 +75,10 @@ func TestQuotasOfCabranksWorkers(t *testing.T) {
 	do(t, r, scenario.Event{Do: scenario.DoRoll})
 	awaitSpread(t, r, scenario.FrontCabrank, "worker-1", "worker-3")
 	used := r.Usage()
-	if roles := rolesOf(used); !slices.Equal(roles, []string{"worker 1", "worker 2", "worker 3", "front", "controller"}) {
-		t.Fatalf("roles %q", roles)
-	}
+	roles := rolesOf(used)
+	testkit.Need(t, slices.Equal(roles, []string{"worker 1", "worker 2", "worker 3", "front", "controller"}), "roles %q", roles)
 	for _, p := range used[:3] {
-		if p.Quota != 0.5 || p.CPU <= 0 {
-			t.Errorf("%+v", p)
-		}
+		testkit.Want(t, p.Quota == 0.5 && p.CPU > 0, "%+v", p)
 	}
 }
 

@@ -37,9 +37,8 @@ func TestRelay(t *testing.T) {
 	run.WantExit(5*harness.Patience, 0)
 	r, err := result.Read(folder)
 	testkit.Must(t, err)
-	if len(r.Arms) != 6 || len(r.Blocks) != 12 || len(r.LeftOut) != 0 {
-		t.Errorf("%d arms, %d blocks, left out: %q", len(r.Arms), len(r.Blocks), r.LeftOut)
-	}
+	testkit.Want(t, len(r.Arms) == 6 && len(r.Blocks) == 12 && len(r.LeftOut) == 0,
+		"%d arms, %d blocks, left out: %q", len(r.Arms), len(r.Blocks), r.LeftOut)
 	for _, b := range r.Blocks {
 		workers := 0
 		for _, n := range b.Workers {
@@ -47,9 +46,8 @@ func TestRelay(t *testing.T) {
 				workers++
 			}
 		}
-		if b.Silent || b.Figure("rate") < 5 || workers < 3 {
-			t.Errorf("%s at %s: %v answers/s of %d workers, %v", b.Arm, b.Load, b.Figure("rate"), workers, b.Errors)
-		}
+		testkit.Want(t, !b.Silent && b.Figure("rate") >= 5 && workers >= 3,
+			"%s at %s: %v answers/s of %d workers, %v", b.Arm, b.Load, b.Figure("rate"), workers, b.Errors)
 		if (strings.HasSuffix(b.Arm, "cabrank") || strings.HasSuffix(b.Arm, "backlog")) && b.Figure("errors") != 0 {
 			t.Errorf("%s at %s: errors %v", b.Arm, b.Load, b.Errors)
 		}

@@ -48,9 +48,7 @@ func start(t testing.TB, spec rig.Spec) *rig.Rig {
 		used := r.Usage()
 		r.Close()
 		for _, p := range used {
-			if p.PID != os.Getpid() && harness.Alive(p.PID) {
-				t.Errorf("%s (pid %d) is left", p.Role, p.PID)
-			}
+			testkit.Want(t, p.PID == os.Getpid() || !harness.Alive(p.PID), "%s (pid %d) is left", p.Role, p.PID)
 		}
 	})
 	return r
@@ -118,13 +116,9 @@ func TestFronts(t *testing.T) {
 			before := r.Usage()
 			awaitSpread(t, r, kind, want...)
 			used := rig.Between(before, r.Usage())
-			if got := rolesOf(used); !slices.Equal(got, roles) {
-				t.Errorf("roles %q, want %q", got, roles)
-			}
+			testkit.EqualList(t, rolesOf(used), roles, "roles")
 			for _, p := range used {
-				if p.PID <= 0 || p.RSS <= 0 || p.PeakRSS < p.RSS || p.CPU < 0 {
-					t.Errorf("%+v", p)
-				}
+				testkit.Want(t, p.PID > 0 && p.RSS > 0 && p.PeakRSS >= p.RSS && p.CPU >= 0, "%+v", p)
 			}
 		})
 	}
@@ -175,9 +169,8 @@ func TestMembers(t *testing.T) {
 
 func do(t testing.TB, r *rig.Rig, e scenario.Event) {
 	t.Helper()
-	if _, err := r.Do(t.Context(), e); err != nil {
-		t.Fatalf("%v: %v", e, err)
-	}
+	_, err := r.Do(t.Context(), e)
+	testkit.Need(t, err == nil, "%v: %v", e, err)
 }
 
 // A worker that stands still answers when its time is over, and not before.
@@ -194,9 +187,8 @@ func TestStop(t *testing.T) {
 	}()
 	testkit.Eventually(t, harness.Patience, "the worker stands still", func() bool { return harness.StateOf(pid) == 'T' })
 	callOnce(t, conn)
-	if took := time.Since(began); took < still {
-		t.Errorf("an answer after %v", took)
-	}
+	took := time.Since(began)
+	testkit.Want(t, took >= still, "an answer after %v", took)
 	testkit.Must(t, <-over)
 }
 
@@ -258,9 +250,8 @@ func TestKilledController(t *testing.T) {
 	_ = controller.Wait()
 	testkit.Must(t, err)
 	var used []result.Process
-	if err := json.Unmarshal(line, &used); err != nil || len(used) != 4 {
-		t.Fatalf("%v, %+v", err, used)
-	}
+	err = json.Unmarshal(line, &used)
+	testkit.Need(t, err == nil && len(used) == 4, "%v, %+v", err, used)
 	testkit.Eventually(t, harness.Patience, "all processes of the arm have ended", func() bool {
 		return !slices.ContainsFunc(used, func(p result.Process) bool { return syscall.Kill(-p.PID, 0) == nil })
 	})
@@ -268,9 +259,8 @@ func TestKilledController(t *testing.T) {
 	testkit.Must(t, err)
 	r.Close()
 	for _, left := range append(ourGroups(t), ourFolders(t)...) {
-		if strings.Contains(left, fmt.Sprintf("-%d-", controller.Process.Pid)) || strings.HasPrefix(left, tmp) {
-			t.Errorf("left %s", left)
-		}
+		testkit.Want(t, !strings.Contains(left, fmt.Sprintf("-%d-", controller.Process.Pid)) && !strings.HasPrefix(left, tmp),
+			"left %s", left)
 	}
 }
 

@@ -13,6 +13,8 @@ import (
 	"github.com/cabrank/cabrank/internal/testkit"
 	"github.com/cabrank/cabrank/lab/internal/result"
 	"github.com/cabrank/cabrank/lab/internal/scenario"
+	"github.com/cabrank/cabrank/lab/internal/trial"
+	"github.com/cabrank/cabrank/lab/internal/work"
 	"github.com/cabrank/cabrank/test/real/harness"
 )
 
@@ -52,16 +54,14 @@ func TestRun(t *testing.T) {
 	run.WantExit(3*harness.Patience, 0, "Fewer than 50 % errors: single up to 100/s", "report.html")
 	r, err := result.Read(folder)
 	testkit.Must(t, err)
-	if len(r.Blocks) != 17 || r.Cut || r.Seed != 5 || len(r.LeftOut) != 1 || !strings.HasPrefix(r.LeftOut[0], "not here: ") {
-		t.Errorf("%d blocks, cut %v, seed %d, left out %q", len(r.Blocks), r.Cut, r.Seed, r.LeftOut)
-	}
+	testkit.Want(t, len(r.Blocks) == 17 && !r.Cut && r.Seed == 5 && len(r.LeftOut) == 1 && strings.HasPrefix(r.LeftOut[0], "not here: "),
+		"%d blocks, cut %v, seed %d, left out %q", len(r.Blocks), r.Cut, r.Seed, r.LeftOut)
 	for i := range r.Blocks {
 		checkBlock(t, folder, &r.Blocks[i])
 	}
 	page, err := os.ReadFile(filepath.Join(folder, "report.html"))
-	if err != nil || len(page) > 1_000_000 || !strings.Contains(string(page), "one more") {
-		t.Errorf("a report of %d bytes, %v", len(page), err)
-	}
+	testkit.Want(t, err == nil && len(page) <= 1_000_000 && strings.Contains(string(page), "one more"),
+		"a report of %d bytes, %v", len(page), err)
 	run.WaitNoneLeft(harness.Patience)
 }
 
@@ -70,9 +70,8 @@ func checkBlock(t *testing.T, folder string, b *result.Block) {
 	t.Helper()
 	record, err := result.ReadRecord(folder, b)
 	testkit.Must(t, err)
-	if b.Silent || record.Due < 40 || record.Calls.Answered.Count() < record.Due/2 || b.Figures["cpu_all"] <= 0 {
-		t.Errorf("%s at %s: %d of %d answered, %v", b.Arm, b.Load, record.Calls.Answered.Count(), record.Due, b.Figures)
-	}
+	testkit.Want(t, !b.Silent && record.Due >= 40 && record.Calls.Answered.Count() >= record.Due/2 && b.Figures["cpu_all"] > 0,
+		"%s at %s: %d of %d answered, %v", b.Arm, b.Load, record.Calls.Answered.Count(), record.Due, b.Figures)
 	roles := map[string]int64{}
 	for _, p := range b.Processes {
 		roles[p.Role] = p.PeakRSS
@@ -84,15 +83,12 @@ func checkBlock(t *testing.T, folder string, b *result.Block) {
 	if os.Getenv("CABRANK_BIN") == "" && roles["controller"] > 30_000_000 {
 		t.Errorf("the controller held %d bytes", roles["controller"])
 	}
-	if b.Arm == "per-call" && record.Opened < record.Due {
-		t.Errorf("%d connections for %d calls", record.Opened, record.Due)
-	}
+	testkit.Want(t, b.Arm != "per-call" || record.Opened >= record.Due, "%d connections for %d calls", record.Opened, record.Due)
 	if b.Load != "one more" {
 		return
 	}
-	if len(b.Events) != 2 || b.Events[0].Err != "" || b.Events[1].Err != "" || b.Workers["worker-2"] == 0 {
-		t.Errorf("events %+v, workers %v", b.Events, b.Workers)
-	}
+	testkit.Want(t, len(b.Events) == 2 && b.Events[0].Err == "" && b.Events[1].Err == "" && b.Workers["worker-2"] != 0,
+		"events %+v, workers %v", b.Events, b.Workers)
 }
 
 // Ctrl-C keeps what was measured, and leaves no process.
@@ -102,12 +98,10 @@ func TestRunIsEnded(t *testing.T) {
 	run.Wait(harness.Patience, "two blocks", func() bool { return strings.Count(run.Log(), "/1100 ") >= 2 })
 	run.Signal(syscall.SIGINT)
 	run.WantExit(harness.Patience, 0)
-	if r, err := result.Read(folder); err != nil || !r.Cut || len(r.Blocks) < 2 {
-		t.Errorf("%v", err)
-	}
-	if _, err := os.Stat(filepath.Join(folder, "report.html")); err != nil {
-		t.Error(err)
-	}
+	r, err := result.Read(folder)
+	testkit.Want(t, err == nil && r.Cut && len(r.Blocks) >= 2, "%v", err)
+	_, err = os.Stat(filepath.Join(folder, "report.html"))
+	testkit.Want(t, err == nil, "%v", err)
 	run.WaitNoneLeft(harness.Patience)
 }
 
@@ -148,9 +142,8 @@ func TestListAndShow(t *testing.T) {
 	harness.StartProcess(t, nil, harness.LabBinary(t), "list").WantExit(harness.Patience, 0, "connections")
 	show := harness.StartProcess(t, nil, harness.LabBinary(t), "show", "connections")
 	show.WantExit(harness.Patience, 0)
-	if _, err := scenario.Parse("connections.yml", []byte(show.Output()), nil); err != nil {
-		t.Error(err)
-	}
+	_, err := scenario.Parse("connections.yml", []byte(show.Output()), nil)
+	testkit.Want(t, err == nil, "%v", err)
 }
 
 // What another run, or another command of the lab, has written is not written over.
@@ -160,4 +153,69 @@ func TestRunKeepsOtherResults(t *testing.T) {
 		testkit.Must(t, os.WriteFile(filepath.Join(folder, name), []byte("kept"), 0o600))
 		startRun(t, write(t, tiny), "--out", folder).WantExit(harness.Patience, 2, "has the results of another run, "+name)
 	}
+}
+
+// The worker of the lab is slow when it is told, whoever has started it.
+func TestSlow(t *testing.T) {
+	const slower = 300 * time.Millisecond
+	for _, starts := range []bool{false, true} {
+		spec := greeters(t, 1, scenario.FrontCabrank)
+		spec.Front.Starts = starts
+		spec.Workers[0].Command = []string{spec.Programs.Lab, "worker", "--listen", "{addr}", "--name", "{worker}", "--slots", "{slots}", "--full", "queue", "--slow-by", slower.String()}
+		r := start(t, spec)
+		client := work.NewWorkerClient(dial(t, r))
+		takes := func() time.Duration {
+			began := time.Now()
+			_, err := client.Work(t.Context(), &work.WorkRequest{})
+			testkit.Must(t, err)
+			return time.Since(began)
+		}
+		takes()
+		do(t, r, scenario.Event{Do: scenario.DoSlow})
+		testkit.Eventually(t, harness.Patience, "calls are slow", func() bool { return takes() >= slower })
+		do(t, r, scenario.Event{Do: scenario.DoSlow, For: slower}) // two signals at once may change places
+		testkit.Eventually(t, harness.Patience, "calls are fast again", func() bool { return takes() < slower })
+	}
+}
+
+// write writes a scenario into a file of its own.
+func write(t *testing.T, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "tiny.yml")
+	testkit.Must(t, os.WriteFile(path, []byte(text), 0o600))
+	return path
+}
+
+// refused starts a run that says in a last line why it does not begin, and leaves nothing.
+func refused(t *testing.T, env, args []string, says ...string) {
+	t.Helper()
+	folder := filepath.Join(t.TempDir(), "out")
+	p := harness.StartProcess(t, env, harness.LabBinary(t), append(append([]string{"run"}, args...), "--out", folder)...)
+	p.WantExit(harness.Patience, 2)
+	lines := strings.Split(strings.TrimSpace(p.Log()), "\n")
+	for _, text := range says {
+		if last := lines[len(lines)-1]; !strings.HasPrefix(last, "cabrank-lab: ") || !strings.Contains(last, text) || len(lines) > 2 {
+			t.Errorf("%q, want %s", p.Log(), text)
+		}
+	}
+	_, err := os.Stat(folder)
+	testkit.Want(t, err != nil, "%s was left", folder)
+	p.WaitNoneLeft(harness.Patience)
+}
+
+// tryOut runs a scenario once, by the code that the program runs it with.
+func tryOut(t *testing.T, s *scenario.Scenario) (done *result.Run, folder string) {
+	t.Helper()
+	s.Rounds, s.Primary, s.Secondary = 1, nil, nil
+	both, folder := programs(t), filepath.Join(t.TempDir(), s.Name)
+	done, err := trial.Run(t.Context(), trial.Options{
+		Scenario: s, Folder: folder, Version: "test", Agent: []string{both.Lab, "agent"}, Hire: trial.Hire, Start: trial.Rigs(both, s),
+	})
+	testkit.Must(t, err)
+	return done, folder
+}
+
+func startRun(t *testing.T, args ...string) *harness.Process {
+	t.Helper()
+	return harness.StartProcess(t, nil, harness.LabBinary(t), append([]string{"run"}, args...)...)
 }

@@ -55,7 +55,5 @@ func TestSameArms(t *testing.T) {
 		}
 	}
 	t.Logf("%d of %d trials tell the same arms apart", wrong, trials)
-	if wrong > most {
-		t.Errorf("%d of %d trials tell the same arms apart, at most %d are expected", wrong, trials, most)
-	}
+	testkit.Want(t, wrong <= most, "%d of %d trials tell the same arms apart, at most %d are expected", wrong, trials, most)
 }

@@ -3,7 +3,9 @@
 package lab_test
 
 import (
+	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -12,6 +14,7 @@ import (
 	"github.com/cabrank/cabrank/lab/internal/result"
 	"github.com/cabrank/cabrank/lab/internal/scenario"
 	"github.com/cabrank/cabrank/lab/internal/traffic"
+	"github.com/cabrank/cabrank/test/real/harness"
 )
 
 // shortly runs a scenario that comes with the program, once and an eighth as long, with some
@@ -37,13 +40,9 @@ func shortly(t *testing.T, name string, arms, loads []string) (*result.Run, repo
 	done, folder := tryOut(t, s)
 	for i := range done.Blocks {
 		b := &done.Blocks[i]
-		if b.Figures["rate"] == 0 || b.Figures["cpu_workers"] == 0 {
-			t.Errorf("%s at %s: %v", b.Arm, b.Load, b.Figures)
-		}
+		testkit.Want(t, b.Figures["rate"] != 0 && b.Figures["cpu_workers"] != 0, "%s at %s: %v", b.Arm, b.Load, b.Figures)
 		for _, e := range b.Events {
-			if e.Err != "" {
-				t.Errorf("%s at %s: %+v", b.Arm, b.Load, e)
-			}
+			testkit.Want(t, e.Err == "", "%s at %s: %+v", b.Arm, b.Load, e)
 		}
 	}
 	r := report.Run{Result: done, Record: func(b *result.Block) (*traffic.Record, error) { return result.ReadRecord(folder, b) }}
@@ -54,9 +53,7 @@ func shortly(t *testing.T, name string, arms, loads []string) (*result.Run, repo
 // without a call that fails.
 func TestPolicies(t *testing.T) {
 	done, _ := shortly(t, "policies", []string{"cabrank", "haproxy"}, []string{"mixed", "overload", "rolling restart", "kill -9"})
-	if len(done.Blocks)+4*len(done.LeftOut) != 8 {
-		t.Errorf("%d blocks, left out: %q", len(done.Blocks), done.LeftOut)
-	}
+	testkit.Want(t, len(done.Blocks)+4*len(done.LeftOut) == 8, "%d blocks, left out: %q", len(done.Blocks), done.LeftOut)
 	for i := range done.Blocks {
 		b := &done.Blocks[i]
 		over, known := b.Figures["over_ideal_mean"]
@@ -74,10 +71,47 @@ func TestDisturbance(t *testing.T) {
 	const retry = "slow dependency, 120 callers who retry at once"
 	done, page := shortly(t, "disturbance", []string{"round-robin", "cabrank", "cabrank plain"}, []string{"stop", "burst", retry})
 	for i := range done.Blocks {
-		if b := &done.Blocks[i]; len(b.Events) != 1 {
-			t.Errorf("%s at %s: %+v", b.Arm, b.Load, b.Events)
-		}
+		b := &done.Blocks[i]
+		testkit.Want(t, len(b.Events) == 1, "%s at %s: %+v", b.Arm, b.Load, b.Events)
 	}
 	html := string(page.HTML())
 	testkit.Says(t, html, "<strong>stop: ", "<strong>burst: ", "<strong>"+retry+": ", `class="wine area"`, "worker-2 stopped for 375ms")
+}
+
+// Workers that sleep, behind Cabrank, and the same calls simulated. Figures are held to 15 %
+// by the scenario simulated, which takes a quiet machine; here they are about the same, with
+// calls so long and slots so free that a busy one does not matter.
+const simulatedBeside = `
+name: simulated-in-short
+about: workers that sleep, and the same calls simulated
+question: does it run?
+method: cabrank.lab.v1.Worker/Work
+data: '{"sleep_ms": {{exponential 100}}}'
+rounds: 1
+workers: {program: worker, count: 4, slots: 4, full: refuse}
+arms:
+  - {name: cabrank, about: real, front: cabrank}
+  - {name: simulated, about: in virtual time, front: simulated}
+loads:
+  - {name: load, rate: 60, arrivals: poisson, warmup: 500ms, duration: 6s}
+primary: {figure: p50, load: load, base: cabrank, other: simulated, margin: 15%}
+`
+
+func TestSimulatedBesideReal(t *testing.T) {
+	out := filepath.Join(t.TempDir(), "out")
+	startRun(t, write(t, simulatedBeside), "--out", out).WantExit(harness.Patience, 0)
+	run, err := result.Read(result.File(out))
+	testkit.Must(t, err)
+	p50, due := map[string]float64{}, map[string]int64{}
+	for i := range run.Blocks {
+		b := &run.Blocks[i]
+		p50[b.Arm] = b.Figures["p50"]
+		r, err := result.ReadRecord(out, b)
+		testkit.Must(t, err)
+		due[b.Arm] = r.Due
+	}
+	testkit.Want(t, due["cabrank"] >= 300 && due["cabrank"] == due["simulated"], "not the same calls: %v", due)
+	ratio := p50["simulated"] / p50["cabrank"]
+	testkit.Want(t, ratio > 1./3 && ratio < 3, "p50: %v", p50)
+	testkit.Says(t, strings.Join(run.Notes, "\n"), "Simulated with what one worker takes beside the work of a call, 4 at a time: ")
 }

@@ -23,9 +23,7 @@ func someStrategies(t *testing.T, arms ...string) (file string) {
 	testkit.Must(t, err)
 	whole := string(text)
 	short := strings.Replace(whole, "\nquick:\n", "\nquick:\n  loads: [50 requests]\n  arms: [\""+strings.Join(arms, `", "`)+"\"]\n", 1)
-	if short == whole {
-		t.Fatal("strategies.yml has no line quick:")
-	}
+	testkit.Need(t, short != whole, "strategies.yml has no line quick:")
 	return write(t, short)
 }
 
@@ -35,9 +33,8 @@ func withPython(t *testing.T, path string) []string {
 	t.Helper()
 	temporary := harness.ShortTempDir(t) // short: a socket of cabrank is in it
 	t.Cleanup(func() {
-		if left := harness.FilesIn(t, temporary); len(left) > 0 {
-			t.Errorf("left in the folder for temporary files: %v", left)
-		}
+		left := harness.FilesIn(t, temporary)
+		testkit.Want(t, len(left) == 0, "left in the folder for temporary files: %v", left)
 	})
 	return []string{"TMPDIR=" + temporary, "PATH=" + path + string(filepath.ListSeparator) + os.Getenv("PATH")}
 }
@@ -52,9 +49,7 @@ func TestStrategies(t *testing.T) {
 	p.WantExit(4*time.Minute, 0, "strategies: 4 blocks, about ")
 	run, err := result.Read(out)
 	testkit.Must(t, err)
-	if !strings.HasPrefix(run.Text, "# ran with iterations=4\n") {
-		t.Errorf("the text begins with %.60q", run.Text)
-	}
+	testkit.Want(t, strings.HasPrefix(run.Text, "# ran with iterations=4\n"), "the text begins with %.60q", run.Text)
 	var measured []string
 	for i := range run.Blocks {
 		b := &run.Blocks[i]
@@ -69,9 +64,7 @@ func TestStrategies(t *testing.T) {
 	}
 	slices.Sort(measured)
 	slices.Sort(arms)
-	if !slices.Equal(measured, arms) {
-		t.Errorf("measured: %v", measured)
-	}
+	testkit.Want(t, slices.Equal(measured, arms), "measured: %v", measured)
 	if info, err := os.Stat(filepath.Join(out, "report.html")); err != nil || info.Size() > 1<<20 {
 		t.Errorf("the report: %v, %v", info, err)
 	}

@@ -36,9 +36,7 @@ func TestGhzAgrees(t *testing.T) {
 		slices.Sort(ours)
 		ratio := float64(theirs[rounds/2]) / float64(ours[rounds/2])
 		t.Logf("%s: medians %v by ghz, %v by the lab: ratio %.2f", name, theirs, ours, ratio)
-		if ratio < 1-most || ratio > 1/(1-most) {
-			t.Errorf("%s: ghz says %v, the lab %v", name, theirs[rounds/2], ours[rounds/2])
-		}
+		testkit.Want(t, ratio >= 1-most && ratio <= 1/(1-most), "%s: ghz says %v, the lab %v", name, theirs[rounds/2], ours[rounds/2])
 	}
 }
 
@@ -48,9 +46,7 @@ func medianByGhz(t *testing.T, address string) time.Duration {
 		"--insecure", "--call", sayHello, "--data", `{"name":"you"}`, "--concurrency", "10", "--connections", "1",
 		"--duration", "3s", "--duration-stop", "wait", "--format", "json", address)
 	out, err := cmd.Output()
-	if err != nil {
-		t.Fatalf("ghz: %v\n%s", err, out)
-	}
+	testkit.Need(t, err == nil, "ghz: %v\n%s", err, out)
 	var report struct {
 		LatencyDistribution []struct {
 			Percentage int           `json:"percentage"`
@@ -84,12 +80,10 @@ func TestScriptsOfOtherTools(t *testing.T) {
 	env := []string{"SKIP_BUILD=1", "CONNECT_PORT=" + strconv.Itoa(first), "GRPC_PORT=" + strconv.Itoa(first+1), "RESULTS=" + t.TempDir(), "TOTAL_REQUESTS=200"}
 	for script, want := range map[string]string{"unary.sh": "0.00 % errors", "streams.sh": "200 calls, 0.00 % errors"} {
 		p := harness.StartProcess(t, env, filepath.Join(root, "bench", "ghz", script), "quick")
-		if code := p.ExitCode(2 * harness.LangBound); code != 0 || strings.Count(p.Output(), want) != 2 {
-			t.Errorf("%s: exit code %d\n%s%s", script, code, p.Output(), p.Log())
-		}
+		code := p.ExitCode(2 * harness.LangBound)
+		testkit.Want(t, code == 0 && strings.Count(p.Output(), want) == 2, "%s: exit code %d\n%s%s", script, code, p.Output(), p.Log())
 	}
 	tsc := harness.Built(t, filepath.Join(root, "bench", "k6", "node_modules", ".bin", "tsc"), installed)
-	if out, err := exec.CommandContext(t.Context(), tsc, "-p", filepath.Join(root, "bench", "k6")).CombinedOutput(); err != nil {
-		t.Errorf("%v\n%s", err, out)
-	}
+	out, err := exec.CommandContext(t.Context(), tsc, "-p", filepath.Join(root, "bench", "k6")).CombinedOutput()
+	testkit.Want(t, err == nil, "%v\n%s", err, out)
 }

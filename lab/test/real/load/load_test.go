@@ -49,16 +49,14 @@ func TestLabLoad(t *testing.T) {
 	if n := r.Record.Calls.Answered.Count(); r.Schema != lab.ResultSchema || r.Record.Due < 100 || n != r.Record.Due {
 		t.Errorf("%s: %d of %d calls answered", r.Schema, n, r.Record.Due)
 	}
-	if page, err := os.ReadFile(filepath.Join(folder, lab.ReportFile)); err != nil || !strings.Contains(string(page), sayHello) {
-		t.Errorf("the report: %v", err)
-	}
+	page, err := os.ReadFile(filepath.Join(folder, lab.ReportFile))
+	testkit.Want(t, err == nil && strings.Contains(string(page), sayHello), "the report: %v", err)
 }
 
 // resultIn reads what a load has written into a folder.
 func resultIn(t *testing.T, folder string) (r lab.Result) {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(folder, lab.ResultFile))
-	testkit.Must(t, err)
+	text := testkit.ReadFile(t, filepath.Join(folder, lab.ResultFile))
 	testkit.Must(t, json.Unmarshal(text, &r))
 	return r
 }

@@ -8,6 +8,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/cabrank/cabrank/internal/testkit"
 	"github.com/cabrank/cabrank/lab/internal/lab"
 	"github.com/cabrank/cabrank/test/real/harness"
 )
@@ -22,9 +23,7 @@ func socketLoad(t *testing.T, code int, url string, args ...string) (r lab.Resul
 	counts = map[string]int64{}
 	for _, c := range r.Record.Counts {
 		counts[c.Name] = c.N
-		if !strings.Contains(p.Output(), c.Name) {
-			t.Errorf("%s is not shown:\n%s", c.Name, p.Output())
-		}
+		testkit.Says(t, p.Output(), c.Name)
 	}
 	return r, counts
 }
@@ -48,9 +47,7 @@ func TestSocketLoad(t *testing.T) {
 			}
 			// A closed loop is judged on a busy machine, too: it sends no call late.
 			_, counts = socketLoad(t, 0, url, "--call", "test.reverse", "--args", `"abc"`, "--callers", "20", "--connections", "4", "--duration", "500ms", "--fail", "errors<1%")
-			if counts["RES"] < 20 || counts["RES"] != counts["CALL"] {
-				t.Errorf("%v", counts)
-			}
+			testkit.Want(t, counts["RES"] >= 20 && counts["RES"] == counts["CALL"], "%v", counts)
 		})
 	}
 }
@@ -59,13 +56,10 @@ func TestSocketLoad(t *testing.T) {
 func TestSocketLoadFailures(t *testing.T) {
 	server, url := startServe(t, "--test-functions", "--max-calls", "3")
 	r, counts := socketLoad(t, 1, url, "--call", "test.delay", "--args", `"60000"`, "--callers", "5", "--timeout", "200ms", "--duration", "300ms")
-	if counts["EXP"] < 3 || counts["NACK"] < 2 || counts["RES"] != 0 || len(r.Record.Failures) != 2 {
-		t.Errorf("%v, %+v", counts, r.Record.Failures)
-	}
+	testkit.Want(t, counts["EXP"] >= 3 && counts["NACK"] >= 2 && counts["RES"] == 0 && len(r.Record.Failures) == 2,
+		"%v, %+v", counts, r.Record.Failures)
 	_, counts = socketLoad(t, 1, url, "--call", "test.echo", "--args", "1", "--callers", "1", "--duration", "100ms")
-	if counts["RES"] == 0 || counts["RES"] != counts["of these, with an error"] {
-		t.Errorf("%v", counts)
-	}
+	testkit.Want(t, counts["RES"] != 0 && counts["RES"] == counts["of these, with an error"], "%v", counts)
 	before := server.Metric("cabrank_socket_messages_total", "kind", "call")
 	p := startSocketLoad(t, url, "--call", "test.delay", "--args", `"60000"`, "--callers", "2", "--timeout", "2s", "--duration", "300ms")
 	server.WaitMetric("cabrank_socket_messages_total", before+2, "kind", "call")
