@@ -8,7 +8,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
-	"time"
+
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // Browser returns the path of one that runs without a screen.
@@ -34,19 +35,25 @@ type Site struct {
 // NewSite serves a page, a format for an address that is known when it is shown.
 func NewSite(t testing.TB, page string, address func() string, cookies ...*http.Cookie) *Site {
 	t.Helper()
-	s := &Site{t: t, said: make(chan string, 100)}
-	mux := http.NewServeMux()
-	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
+	pages := http.NewServeMux()
+	pages.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
 		for _, cookie := range cookies {
 			http.SetCookie(w, cookie)
 		}
 		fmt.Fprintf(w, page, address())
 	})
-	mux.HandleFunc("POST /said", func(_ http.ResponseWriter, r *http.Request) {
+	return SiteOf(t, pages)
+}
+
+// SiteOf is NewSite of several pages.
+func SiteOf(t testing.TB, pages *http.ServeMux) *Site {
+	t.Helper()
+	s := &Site{t: t, said: make(chan string, 100)}
+	pages.HandleFunc("POST /said", func(_ http.ResponseWriter, r *http.Request) {
 		text, _ := io.ReadAll(r.Body)
 		s.said <- string(text)
 	})
-	server := httptest.NewServer(mux)
+	server := httptest.NewServer(pages)
 	t.Cleanup(server.Close)
 	s.Origin = server.URL
 	return s
@@ -64,13 +71,7 @@ func (s *Site) Show(home string) {
 func (s *Site) WantSaid(want ...string) {
 	s.t.Helper()
 	for _, text := range want {
-		select {
-		case got := <-s.said:
-			if got != text {
-				s.t.Fatalf("the page says %s, want %s", got, text)
-			}
-		case <-time.After(Patience):
-			s.t.Fatalf("the page does not say %s", text)
-		}
+		got := testkit.Take(s.t, s.said, Patience, "the page does not say %s", text)
+		testkit.Need(s.t, got == text, "the page says %s, want %s", got, text)
 	}
 }

@@ -196,9 +196,7 @@ func (c *Cabrank) probeWithin(limit time.Duration, name string) int {
 // it: they queue.
 func (c *Cabrank) WaitReady(within time.Duration) {
 	c.T.Helper()
-	if c.ProbesAddr == "" {
-		c.T.Fatal("WaitReady needs the probes, which this test switched off")
-	}
+	testkit.Need(c.T, c.ProbesAddr != "", "WaitReady needs the probes, which this test switched off")
 	c.Wait(within, "readiness of cabrank", func() bool { return c.Probe("readiness") == http.StatusOK })
 }
 
@@ -236,9 +234,7 @@ func (c *Cabrank) PeakMemory() int {
 func WantProbes(t testing.TB, c *Cabrank, want map[string]int) {
 	t.Helper()
 	for name, status := range want {
-		if got := c.Probe(name); got != status {
-			t.Errorf("/%s answers %d, want %d", name, got, status)
-		}
+		testkit.Equal(t, c.Probe(name), status, "/%s answers", name)
 	}
 }
 

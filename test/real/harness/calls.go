@@ -67,9 +67,7 @@ func GoIo(ctx context.Context, conn *grpc.ClientConn, id string, work time.Durat
 // WantOK holds that the call was answered.
 func (o Outcome) WantOK(t testing.TB) {
 	t.Helper()
-	if o.Err != nil {
-		t.Errorf("call %s: %v", o.ID, o.Err)
-	}
+	testkit.Want(t, o.Err == nil, "call %s: %v", o.ID, o.Err)
 }
 
 // Taken counts the executions of every call by its id, from the workers'
@@ -235,9 +233,8 @@ func (w *ProbeWatch) Stop() map[int]int {
 // message of an error.
 func WantStatus(t testing.TB, err error, code codes.Code, message string) {
 	t.Helper()
-	if got := status.Convert(err); got.Code() != code || got.Message() != message {
-		t.Errorf("got %v %q, want %v %q", got.Code(), got.Message(), code, message)
-	}
+	got := status.Convert(err)
+	testkit.Want(t, got.Code() == code && got.Message() == message, "got %v %q, want %v %q", got.Code(), got.Message(), code, message)
 }
 
 // KillPID ends one process of the family by SIGKILL.
@@ -246,9 +243,8 @@ func (c *Cabrank) KillPID(pid int) { c.T.Helper(); c.SignalTo(pid, syscall.SIGKI
 // SignalTo sends a signal to one process of the family.
 func (c *Cabrank) SignalTo(pid int, sig syscall.Signal) {
 	c.T.Helper()
-	if err := syscall.Kill(pid, sig); err != nil {
-		c.T.Fatalf("signal %v to %d: %v", sig, pid, err)
-	}
+	err := syscall.Kill(pid, sig)
+	testkit.Need(c.T, err == nil, "signal %v to %d: %v", sig, pid, err)
 }
 
 // WantTakenOnce holds that no call ran twice and that what was answered ran. It
@@ -257,14 +253,10 @@ func (c *Cabrank) WantTakenOnce(all []Outcome) {
 	c.T.Helper()
 	taken := c.Taken()
 	for id, times := range taken {
-		if times > 1 {
-			c.T.Errorf("call %s ran %d times", id, times)
-		}
+		testkit.Want(c.T, times <= 1, "call %s ran %d times", id, times)
 	}
 	for _, o := range all {
-		if o.Err == nil && taken[o.ID] == 0 {
-			c.T.Errorf("call %s was answered and never ran", o.ID)
-		}
+		testkit.Want(c.T, o.Err != nil || taken[o.ID] != 0, "call %s was answered and never ran", o.ID)
 	}
 }
 

@@ -59,9 +59,8 @@ func (c *Controlled) Command(args ...string) *Process {
 func (c *Controlled) Must(args ...string) string {
 	c.T.Helper()
 	p := c.Command(args...)
-	if code := p.ExitCode(Patience); code != 0 {
-		c.T.Fatalf("%v: exit code %d\n%s%s", args, code, p.Output(), p.Log())
-	}
+	code := p.ExitCode(Patience)
+	testkit.Need(c.T, code == 0, "%v: exit code %d\n%s%s", args, code, p.Output(), p.Log())
 	return p.Output()
 }
 
@@ -126,9 +125,8 @@ func (c *Controlled) WantCut(ended <-chan Outcome, n, status int, command ...str
 		}
 		want = ""
 	}
-	if code != status || !strings.HasSuffix(last, want) {
-		c.T.Errorf("%v: exit code %d, the last line is %q; want %d, %q\n%s", command, code, last, status, want, p.Log())
-	}
+	testkit.Want(c.T, code == status && strings.HasSuffix(last, want),
+		"%v: exit code %d, the last line is %q; want %d, %q\n%s", command, code, last, status, want, p.Log())
 	for range n {
 		WantStatus(c.T, (<-ended).Err, codes.Unavailable, "cabrank: worker draining")
 	}
@@ -138,21 +136,17 @@ func (c *Controlled) WantCut(ended <-chan Outcome, n, status int, command ...str
 func (c *Controlled) WantNote(state, note string) {
 	c.T.Helper()
 	row := regexp.MustCompile(`(?m)^worker-1 +` + state + ` .*` + regexp.QuoteMeta(note))
-	if text := c.Must("status"); !row.MatchString(text) {
-		c.T.Errorf("no row %s with %q in\n%s", state, note, text)
-	}
+	text := c.Must("status")
+	testkit.Want(c.T, row.MatchString(text), "no row %s with %q in\n%s", state, note, text)
 }
 
 // Stopped runs `cabrank stop` behind a wrapper and wants it to see the end.
 func (c *Controlled) Stopped(wrapper ...string) {
 	c.T.Helper()
 	line := slices.Concat(wrapper, []string{CabrankBinary(c.T), "stop", "--control", c.Socket})
-	if out, err := exec.Command(line[0], line[1:]...).CombinedOutput(); err != nil {
-		c.T.Errorf("%s: %v\n%s", strings.Join(line, " "), err, out)
-	}
-	if FileExists(c.Socket) {
-		c.T.Error("the socket is left")
-	}
+	out, err := exec.Command(line[0], line[1:]...).CombinedOutput()
+	testkit.Want(c.T, err == nil, "%s: %v\n%s", strings.Join(line, " "), err, out)
+	testkit.Want(c.T, !FileExists(c.Socket), "the socket is left")
 }
 
 // pidOf returns the process of a worker, 0 while it has none.

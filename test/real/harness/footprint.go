@@ -82,8 +82,7 @@ func kibibytes(t testing.TB, pid int, name string) (kib int) {
 	t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	testkit.Must(t, err)
-	if _, err := fmt.Sscanf(LineWith(string(text), name), name+" %d kB", &kib); err != nil {
-		t.Fatalf("no %s in %s: %v", name, text, err)
-	}
+	_, err = fmt.Sscanf(LineWith(string(text), name), name+" %d kB", &kib)
+	testkit.Need(t, err == nil, "no %s in %s: %v", name, text, err)
 	return kib
 }

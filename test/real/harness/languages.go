@@ -72,9 +72,8 @@ func StartWorkerProcess(t testing.TB, env, command []string) string {
 	ctx, cancel := context.WithTimeout(t.Context(), LangBound)
 	defer cancel()
 	reply, err := client.Check(ctx, &healthpb.HealthCheckRequest{}, grpc.WaitForReady(true))
-	if err != nil || reply.GetStatus() != healthpb.HealthCheckResponse_SERVING {
-		t.Fatalf("health of the worker %q: %v, %v; want SERVING", command, reply.GetStatus(), err)
-	}
+	testkit.Need(t, err == nil && reply.GetStatus() == healthpb.HealthCheckResponse_SERVING,
+		"health of the worker %q: %v, %v; want SERVING", command, reply.GetStatus(), err)
 	return addr
 }
 
@@ -84,8 +83,7 @@ var langStep = regexp.MustCompile("(?m)^- (Start|Call): `([^`]+)`$")
 // ReadLangExample reads the command lines that people are told to type.
 func ReadLangExample(t testing.TB, lang string) LangExample {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(Root(t), "examples", lang, "README.md"))
-	testkit.Must(t, err)
+	text := testkit.ReadFile(t, filepath.Join(Root(t), "examples", lang, "README.md"))
 	if lines := strings.Count(string(text), "\n"); lines != 6 {
 		t.Errorf("examples/%s/README.md has %d lines, want 6", lang, lines)
 	}
@@ -96,9 +94,8 @@ func ReadLangExample(t testing.TB, lang string) LangExample {
 	start, ok := cutWords(steps["Start"], "cabrank", "run")
 	end := slices.Index(start, "--")
 	client := steps["Call"]
-	if !ok || end < 0 || len(client) < 2 || client[len(client)-1] != "localhost:8080" {
-		t.Fatalf("examples/%s/README.md: no line '- Start: `cabrank run … -- …`', or no '- Call: `… localhost:8080`'", lang)
-	}
+	testkit.Need(t, ok && end >= 0 && len(client) >= 2 && client[len(client)-1] == "localhost:8080",
+		"examples/%s/README.md: no line '- Start: `cabrank run … -- …`', or no '- Call: `… localhost:8080`'", lang)
 	return LangExample{Flags: start[:end], Worker: start[end+1:], Client: client}
 }
 

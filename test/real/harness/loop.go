@@ -66,7 +66,6 @@ func (l *Loop) Stop() (failed map[string]int, calls int) {
 // WantNoFailure is Stop that holds that calls were made, none of which has failed.
 func (l *Loop) WantNoFailure() {
 	l.t.Helper()
-	if failed, calls := l.Stop(); len(failed) > 0 || calls == 0 {
-		l.t.Errorf("of %d calls failed: %v", calls, failed)
-	}
+	failed, calls := l.Stop()
+	testkit.Want(l.t, len(failed) == 0 && calls != 0, "of %d calls failed: %v", calls, failed)
 }

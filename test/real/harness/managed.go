@@ -156,9 +156,8 @@ func (m *Managed) End() {
 // signal.
 func (m *Managed) WantEnd(pid, code int) {
 	m.t.Helper()
-	if got, want := m.WaitEnd(pid), fmt.Sprintf("ended %d %d", pid, code); got != want {
-		m.t.Errorf("%q, want %q", got, want)
-	}
+	got, want := m.WaitEnd(pid), fmt.Sprintf("ended %d %d", pid, code)
+	testkit.Want(m.t, got == want, "%q, want %q", got, want)
 }
 
 // WaitEnd returns the manager's line about the end of a process.
@@ -224,9 +223,8 @@ func (m *Managed) UpgradeBy(ask func()) {
 	m.Wait(Patience, "the new process to see the end of the old", func() bool {
 		return len(m.LogLines("the old process has ended")) > gone
 	})
-	if now, err := m.Control.Status(); err != nil || now.PID != m.Main {
-		m.t.Errorf("the control answers %+v, %v; want pid %d", now, err, m.Main)
-	}
+	now, err := m.Control.Status()
+	testkit.Want(m.t, err == nil && now.PID == m.Main, "the control answers %+v, %v; want pid %d", now, err, m.Main)
 }
 
 // Successor waits until the first process that served tells which one has taken over.
@@ -269,9 +267,7 @@ func (m *Managed) WantScrape() {
 	testkit.Must(m.t, err)
 	defer answer.Body.Close()
 	page, err := io.ReadAll(answer.Body)
-	if err != nil || !strings.Contains(string(page), "cabrank_") {
-		m.t.Errorf("metrics: %d bytes, %v", len(page), err)
-	}
+	testkit.Want(m.t, err == nil && strings.Contains(string(page), "cabrank_"), "metrics: %d bytes, %v", len(page), err)
 }
 
 // WantNoStrangers looks into a worker of the process that serves: nothing of
@@ -281,13 +277,9 @@ func (m *Managed) WantNoStrangers() {
 	pids := m.ReadyPIDs("worker-1")
 	pid := pids[len(pids)-1]
 	ours := socketsOf(m.t, m.Main)
-	if len(ours) < 3 {
-		m.t.Errorf("cabrank has the sockets %v", ours)
-	}
+	testkit.Want(m.t, len(ours) >= 3, "cabrank has the sockets %v", ours)
 	for _, socket := range socketsOf(m.t, pid) {
-		if slices.Contains(ours, socket) {
-			m.t.Errorf("worker %d has cabrank's %s", pid, socket)
-		}
+		testkit.Want(m.t, !slices.Contains(ours, socket), "worker %d has cabrank's %s", pid, socket)
 	}
 	environ, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
 	testkit.Must(m.t, err)
@@ -323,7 +315,5 @@ func (m *Managed) WantUnharmed(l *Load) {
 	testkit.Eventually(m.t, Patience, "only the manager, cabrank, its keeper and two workers", func() bool {
 		return len(m.Family()) == 5
 	})
-	if got := m.Probe("readiness"); got != http.StatusOK {
-		m.t.Errorf("readiness %d", got)
-	}
+	testkit.Equal(m.t, m.Probe("readiness"), http.StatusOK, "readiness")
 }

@@ -26,14 +26,10 @@ func (c *Cabrank) MetricsText() string {
 	client := http.Client{Timeout: 5 * time.Second}
 	defer client.CloseIdleConnections()
 	answer, err := client.Get("http://" + c.MetricsAddr + "/metrics")
-	if err != nil {
-		c.T.Fatal(err)
-	}
+	testkit.Must(c.T, err)
 	defer answer.Body.Close()
 	text, err := io.ReadAll(answer.Body)
-	if err != nil || answer.StatusCode != http.StatusOK {
-		c.T.Fatalf("the metrics page: %s, %v", answer.Status, err)
-	}
+	testkit.Need(c.T, err == nil && answer.StatusCode == http.StatusOK, "the metrics page: %s, %v", answer.Status, err)
 	return string(text)
 }
 
@@ -43,9 +39,7 @@ func (c *Cabrank) Samples() map[string][]Sample {
 	text := c.MetricsText()
 	parser := expfmt.NewTextParser(model.LegacyValidation)
 	families, err := parser.TextToMetricFamilies(strings.NewReader(text))
-	if err != nil {
-		c.T.Fatalf("the metrics page cannot be parsed: %v\n%s", err, text)
-	}
+	testkit.Need(c.T, err == nil, "the metrics page cannot be parsed: %v\n%s", err, text)
 	samples := map[string][]Sample{}
 	for name, family := range families {
 		for _, metric := range family.GetMetric() {

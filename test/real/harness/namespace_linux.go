@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // PIDNamespace is a command line that makes the command behind it PID 1.
@@ -27,13 +29,8 @@ func PIDNamespace(t testing.TB) []string {
 func ChildOf(t testing.TB, parent int) int {
 	t.Helper()
 	id := strconv.Itoa(parent)
-	children, err := os.ReadFile("/proc/" + id + "/task/" + id + "/children")
-	if err != nil {
-		t.Fatal(err)
-	}
+	children := testkit.ReadFile(t, "/proc/"+id+"/task/"+id+"/children")
 	child, err := strconv.Atoi(strings.TrimSpace(string(children)))
-	if err != nil {
-		t.Fatalf("the children of %d are %q, want one", parent, children)
-	}
+	testkit.Need(t, err == nil, "the children of %d are %q, want one", parent, children)
 	return child
 }

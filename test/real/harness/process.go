@@ -140,9 +140,8 @@ func (p *Process) Output() string { return p.stdout.String() }
 // Signal sends a signal to the process alone, not to its children.
 func (p *Process) Signal(sig syscall.Signal) {
 	p.T.Helper()
-	if err := p.Cmd.Process.Signal(sig); err != nil && !errors.Is(err, os.ErrProcessDone) {
-		p.T.Fatalf("signal %v to %s: %v", sig, p.Name, err)
-	}
+	err := p.Cmd.Process.Signal(sig)
+	testkit.Need(p.T, err == nil || errors.Is(err, os.ErrProcessDone), "signal %v to %s: %v", sig, p.Name, err)
 }
 
 // Exited reports whether the process has ended.
@@ -159,11 +158,7 @@ func (p *Process) Exited() bool {
 // signal ended it. The test fails if it has not ended within the given time.
 func (p *Process) ExitCode(within time.Duration) int {
 	p.T.Helper()
-	select {
-	case <-p.exited:
-	case <-time.After(within):
-		p.T.Fatalf("%s (pid %d) has not ended within %v", p.Name, p.PID, within)
-	}
+	testkit.Take(p.T, p.exited, within, "%s (pid %d) has not ended within %v", p.Name, p.PID, within)
 	return p.Cmd.ProcessState.ExitCode()
 }
 
@@ -176,18 +171,15 @@ func (p *Process) WantExit(within time.Duration, code int, words ...string) {
 		said = p.Log()
 	}
 	unsaid := func(word string) bool { return !strings.Contains(said, word) }
-	if got != code || slices.ContainsFunc(words, unsaid) {
-		p.T.Errorf("%q has ended with %v, want exit code %d and %q in:\n%s%s", p.Cmd.Args, p.Cmd.ProcessState, code, words, p.Output(), p.Log())
-	}
+	testkit.Want(p.T, got == code && !slices.ContainsFunc(words, unsaid),
+		"%q has ended with %v, want exit code %d and %q in:\n%s%s", p.Cmd.Args, p.Cmd.ProcessState, code, words, p.Output(), p.Log())
 }
 
 // WantRefusal is WantExit of a process that says why in one line.
 func (p *Process) WantRefusal(code int, words ...string) {
 	p.T.Helper()
 	p.WantExit(Patience, code, words...)
-	if strings.Count(p.Log(), "\n") != 1 {
-		p.T.Errorf("%q has said %q, want one line", p.Cmd.Args, p.Log())
-	}
+	testkit.Want(p.T, strings.Count(p.Log(), "\n") == 1, "%q has said %q, want one line", p.Cmd.Args, p.Log())
 }
 
 // StopBy ends the process by a signal and holds it to R17: the exit code is 0 within the
@@ -218,9 +210,7 @@ func (p *Process) Wait(within time.Duration, what string, done func() bool) {
 		if done() {
 			return true
 		}
-		if ended {
-			p.T.Fatalf("%s ended (%v) while the test waited for: %s", p.Name, p.Cmd.ProcessState, what)
-		}
+		testkit.Need(p.T, !ended, "%s ended (%v) while the test waited for: %s", p.Name, p.Cmd.ProcessState, what)
 		return false
 	})
 }
@@ -356,9 +346,8 @@ func Tool(t testing.TB, name string) string {
 // it must not pass without having run.
 func Built(t testing.TB, path, command string) string {
 	t.Helper()
-	if _, err := os.Stat(path); err != nil {
-		t.Fatalf("%v: run '%s' first", err, command)
-	}
+	_, err := os.Stat(path)
+	testkit.Need(t, err == nil, "%v: run '%s' first", err, command)
 	return path
 }
 
@@ -382,9 +371,8 @@ func WriteFile[T ~string | ~[]byte](t testing.TB, name string, text T) (path str
 // WantEmpty holds that nothing is left in a folder.
 func WantEmpty(t testing.TB, dir string) {
 	t.Helper()
-	if left := FilesIn(t, dir); len(left) > 0 {
-		t.Errorf("left in %s: %q", dir, left)
-	}
+	left := FilesIn(t, dir)
+	testkit.Want(t, len(left) == 0, "left in %s: %q", dir, left)
 }
 
 // FilesIn lists the names in a folder.

@@ -50,9 +50,7 @@ func StartPrometheusWith(t testing.TB, rules string, targets ...string) *Prometh
 func (p *Prometheus) Values(t testing.TB, query string, from, to time.Time) (values []float64) {
 	t.Helper()
 	found := p.Series(t, query, from, to)
-	if len(found) != 1 {
-		t.Fatalf("%s: %v", query, found)
-	}
+	testkit.Need(t, len(found) == 1, "%s: %v", query, found)
 	return found[0]
 }
 
@@ -63,9 +61,7 @@ func (p *Prometheus) Series(t testing.TB, query string, from, to time.Time) (all
 	found, err := p.ask("query_range?" + url.Values{
 		"query": {query}, "start": {second(from)}, "end": {second(to)}, "step": {"0.2"},
 	}.Encode())
-	if err != nil {
-		t.Fatalf("%s: %v", query, err)
-	}
+	testkit.Need(t, err == nil, "%s: %v", query, err)
 	for _, series := range found {
 		var values []float64
 		for _, point := range series.Values {

@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"testing"
 	"time"
+
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // SoakTime is how long the soak runs; SOAK_TIME changes it.
@@ -15,9 +17,7 @@ func SoakTime(t testing.TB) time.Duration {
 		return 2 * time.Minute
 	}
 	d, err := time.ParseDuration(text)
-	if err != nil {
-		t.Fatalf("SOAK_TIME: %v", err)
-	}
+	testkit.Need(t, err == nil, "SOAK_TIME: %v", err)
 	return d
 }
 
@@ -29,8 +29,6 @@ func RandomSeed(t testing.TB, otherwise uint64) uint64 {
 		return otherwise
 	}
 	seed, err := strconv.ParseUint(text, 10, 64)
-	if err != nil {
-		t.Fatalf("CHAOS_SEED: %v", err)
-	}
+	testkit.Need(t, err == nil, "CHAOS_SEED: %v", err)
 	return seed
 }

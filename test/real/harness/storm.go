@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/cabrank/cabrank/examples/go/workpb"
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 const (
@@ -54,9 +55,8 @@ func CancelStorm(t testing.TB, lasts time.Duration) {
 	if n := door.GoAways(); n > 0 {
 		t.Errorf("callers saw GOAWAY %d times", n)
 	}
-	if faults := worker.overdrawn(); len(faults) > 0 {
-		t.Errorf("more resets on one connection than 800 and 25 a second: %v", faults)
-	}
+	faults := worker.overdrawn()
+	testkit.Want(t, len(faults) == 0, "more resets on one connection than 800 and 25 a second: %v", faults)
 	if n := worker.Resets(); n < 1000+33*int(took.Seconds()) {
 		t.Errorf("only %d cancels in %v: one connection would have stood them, so the test proves nothing", n, took)
 	}
@@ -88,9 +88,8 @@ func storm(ctx context.Context, t testing.TB, addr string) {
 			begun <- struct{}{}
 			client := clients[n%stormConns]
 			calls.Go(func() {
-				if err := CancelOnce(t.Context(), client); err != nil {
-					t.Errorf("a cancelled call: %v", err)
-				}
+				err := CancelOnce(t.Context(), client)
+				testkit.Want(t, err == nil, "a cancelled call: %v", err)
 				<-begun
 			})
 		}

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/net/http2"
+
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // Wiretap passes connections on to an address and counts the HTTP/2 frames in
@@ -46,10 +48,7 @@ type tapped struct {
 // "HOST:PORT" or "unix:/path", until the end of the test.
 func Tap(t testing.TB, address string) *Wiretap {
 	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	ln := testkit.Listen(t)
 	w := &Wiretap{t: t, Addr: ln.Addr().String(), network: "tcp", target: address}
 	if path, ok := strings.CutPrefix(address, "unix:"); ok {
 		w.network, w.target = "unix", path

@@ -5,7 +5,6 @@ package web_test
 import (
 	"context"
 	"fmt"
-	"net"
 	"slices"
 	"strings"
 	"testing"
@@ -65,8 +64,7 @@ func (w *watched) Count(r *workpb.CountRequest, out grpc.ServerStreamingServer[w
 func startWatched(t *testing.T) (*watched, *harness.Cabrank) {
 	t.Helper()
 	w := &watched{until: make(chan time.Time, 1), gone: make(chan time.Time, 1)}
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	testkit.Must(t, err)
+	ln := testkit.Listen(t)
 	server, served := grpc.NewServer(), make(chan error, 1)
 	workpb.RegisterWorkServer(server, w)
 	go func() { served <- server.Serve(ln) }() // ends with Stop
@@ -81,13 +79,7 @@ func startWatched(t *testing.T) (*watched, *harness.Cabrank) {
 // next is what a worker tells.
 func next(t *testing.T, of <-chan time.Time, what string) time.Time {
 	t.Helper()
-	select {
-	case at := <-of:
-		return at
-	case <-time.After(harness.Patience):
-		t.Fatalf("the worker sees no %s", what)
-		return time.Time{}
-	}
+	return testkit.Take(t, of, harness.Patience, "the worker sees no %s", what)
 }
 
 // spread is times from the shortest to the longest.
@@ -124,9 +116,8 @@ func TestDeadlinesByEveryDoor(t *testing.T) {
 			began := time.Now()
 			ctx, cancel := context.WithDeadline(t.Context(), began.Add(timeout))
 			defer cancel()
-			if err := call(ctx, false, 0); err != nil {
-				t.Fatalf("%s: %v", way.name, err)
-			}
+			err := call(ctx, false, 0)
+			testkit.Need(t, err == nil, "%s: %v", way.name, err)
 			return next(t, w.until, "deadline").Sub(began) - timeout
 		}
 		once() // which makes connections
@@ -137,9 +128,7 @@ func TestDeadlinesByEveryDoor(t *testing.T) {
 	rows.Flush()
 	apart := slices.Max(medians) - slices.Min(medians)
 	t.Logf("\n%sthe medians are %.2f ms apart", table.String(), ms(apart))
-	if apart > mostApart {
-		t.Errorf("the medians are %v apart, at most %v may they be", apart, mostApart)
-	}
+	testkit.Want(t, apart <= mostApart, "the medians are %v apart, at most %v may they be", apart, mostApart)
 	c.Stop()
 }
 
@@ -167,9 +156,8 @@ func TestCallersLeaveByEveryDoor(t *testing.T) {
 				left := time.Now()
 				leave()
 				took := next(t, w.gone, "cancellation").Sub(left)
-				if err := <-ended; err == nil {
-					t.Errorf("%s, %s: an answer", way.name, kind)
-				}
+				err := <-ended
+				testkit.Want(t, err != nil, "%s, %s: an answer", way.name, kind)
 				return took
 			})
 			fmt.Fprintf(rows, "%s, %s\t%v\t\n", way.name, kind, took)

@@ -32,9 +32,8 @@ func TestSilentStreams(t *testing.T) {
 				answer, err := client.Do(r)
 				testkit.Must(t, err)
 				t.Cleanup(func() { answer.Body.Close() })
-				if _, err := io.ReadFull(answer.Body, make([]byte, 7)); err != nil {
-					t.Fatal(err)
-				}
+				_, err = io.ReadFull(answer.Body, make([]byte, 7))
+				testkit.Must(t, err)
 			}
 			newClient := func() *http.Client {
 				transport := &http.Transport{Protocols: protocols}
@@ -51,9 +50,7 @@ func TestSilentStreams(t *testing.T) {
 			}
 			each := float64(harness.RSSKiB(t, c.PID)-before) / streams
 			t.Logf("%.1f KiB each", each)
-			if each > mostEach {
-				t.Errorf("%.1f KiB for each stream, want at most %d", each, mostEach)
-			}
+			testkit.Want(t, each <= mostEach, "%.1f KiB for each stream, want at most %d", each, mostEach)
 		})
 	}
 }
