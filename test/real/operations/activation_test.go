@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/cabrank/cabrank/internal/testkit"
 	"github.com/cabrank/cabrank/test/real/harness"
@@ -47,14 +46,8 @@ func newEar(t *testing.T) *ear {
 // want waits for the next message that is not of the watchdog.
 func (e *ear) want(message string) {
 	e.t.Helper()
-	select {
-	case got := <-e.heard:
-		if got != message {
-			e.t.Errorf("the manager heard %q, want %q", got, message)
-		}
-	case <-time.After(harness.Patience):
-		e.t.Fatalf("the manager did not hear %q", message)
-	}
+	got := testkit.Take(e.t, e.heard, harness.Patience, "the manager did not hear %q", message)
+	testkit.Want(e.t, got == message, "the manager heard %q, want %q", got, message)
 }
 
 // Under a service manager: sockets by name and by address, whatever the
@@ -69,13 +62,9 @@ func TestServiceManager(t *testing.T) {
 	e.want("READY=1")
 	m.WaitReady(harness.Patience)
 	for _, msg := range []string{"listening", "probes listening", "metrics listening"} {
-		if got := m.LogLines(msg)[0].Text("from"); got != "service manager" {
-			t.Errorf("%s: from %q", msg, got)
-		}
+		testkit.Equal(t, m.LogLines(msg)[0].Text("from"), "service manager", "%s: from", msg)
 	}
-	if m.MetricsAddr != metrics {
-		t.Errorf("metrics on %s, want %s", m.MetricsAddr, metrics)
-	}
+	testkit.Want(t, m.MetricsAddr == metrics, "metrics on %s, want %s", m.MetricsAddr, metrics)
 	l := harness.StartLoad(t, m.Addr, 2, harness.ShortWork)
 	l.WaitAnswered(t, "", 5)
 	m.WantNoStrangers()
@@ -85,9 +74,8 @@ func TestServiceManager(t *testing.T) {
 		e.want("READY=1")
 		l.WaitAnswered(t, "", 5)
 	}
-	if got := m.LogLines("listening"); got[2].Text("from") != "service manager" || got[2].Text("addr") != m.Addr {
-		t.Errorf("after two upgrades: %v", got[2])
-	}
+	got := m.LogLines("listening")
+	testkit.Want(t, got[2].Text("from") == "service manager" && got[2].Text("addr") == m.Addr, "after two upgrades: %v", got[2])
 	l.WantNoFailure(t)
 	m.End()
 	e.want("STOPPING=1")

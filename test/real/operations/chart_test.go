@@ -39,9 +39,7 @@ func TestChart(t *testing.T) {
 	source := regexp.MustCompile(`(?m)^# Source: .*\n`)
 	for _, mode := range []string{"pod", "sidecar", "relay"} {
 		text, err := render("--set", "mode="+mode)
-		if err != nil {
-			t.Fatalf("%s: %v\n%s", mode, err, text)
-		}
+		testkit.Need(t, err == nil, "%s: %v\n%s", mode, err, text)
 		plain := filepath.Join(root, "deploy", "kubernetes", mode+".yaml")
 		text = append([]byte("# As deploy/helm/cabrank renders it, with mode: "+mode+" and the name shop.\n"), source.ReplaceAll(text, nil)...)
 		if *update {
@@ -51,9 +49,7 @@ func TestChart(t *testing.T) {
 			t.Errorf("%s is not what the chart renders (%v): go test -tags real -run TestChart ./test/real/operations -update", plain, err)
 		}
 		more, err := render("--set", "mode="+mode, "--set", "autoscaling.enabled=true", "--set", "env.RAILS_ENV=production", "--set", "nodeSelector.disk=ssd")
-		if err != nil {
-			t.Fatalf("%s: %v\n%s", mode, err, more)
-		}
+		testkit.Need(t, err == nil, "%s: %v\n%s", mode, err, more)
 		for _, text := range [][]byte{text, more} {
 			file := harness.WriteFile(t, "objects.yaml", text)
 			harness.StartLine(t, validate, "--strict", "-k", "1.36", file).WantExit(harness.Patience, 0)
@@ -61,18 +57,15 @@ func TestChart(t *testing.T) {
 		checkConfiguration(t, mode, string(text))
 	}
 	ways, err := filepath.Glob(filepath.Join(root, "examples", "fibonacci", "kubernetes", "*[^g].yaml")) // but for monitoring.yaml
-	if err != nil || len(ways) < 5 {
-		t.Fatalf("%v, %v", ways, err)
-	}
+	testkit.Need(t, err == nil && len(ways) >= 5, "%v, %v", ways, err)
 	for _, file := range ways {
 		harness.StartLine(t, validate, "--strict", "-k", "1.36", file).WantExit(harness.Patience, 0)
 	}
 	for values, want := range map[string]string{
 		"mode=mesh": "mode", "replicas=-1": "replicas", "colour=red": "colour", "user=0": "user", "autoscaling.least=1": "least",
 	} {
-		if said, err := render("--set", values); err == nil || !bytes.Contains(said, []byte(want)) {
-			t.Errorf("%s: %v\n%s", values, err, said)
-		}
+		said, err := render("--set", values)
+		testkit.Want(t, err != nil && bytes.Contains(said, []byte(want)), "%s: %v\n%s", values, err, said)
 	}
 	all, err := render("--set", "monitoring.podMonitor=true", "--set", "monitoring.prometheusRule=true", "--set", "monitoring.dashboard=true")
 	if err != nil || !bytes.Contains(all, []byte("kind: PodMonitor")) || !bytes.Contains(all, []byte("alert: CabrankErrors")) || !bytes.Contains(all, []byte(`"title": "Cabrank"`)) {
@@ -92,9 +85,7 @@ func checkConfiguration(t *testing.T, mode, manifest string) {
 	}
 	_, words, _ := strings.Cut(command, "[")
 	args := strings.FieldsFunc(strings.TrimSuffix(words, "]"), func(r rune) bool { return strings.ContainsRune(`," `, r) })
-	if len(args) < 4 || args[1] != "run" {
-		t.Fatalf("%s: no command in %q", mode, command)
-	}
+	testkit.Need(t, len(args) >= 4 && args[1] == "run", "%s: no command in %q", mode, command)
 	args[1] = "check"
 	for i, arg := range args {
 		if arg == "/etc/cabrank/cabrank.yml" {

@@ -27,9 +27,8 @@ func TestProbesFollowTheStart(t *testing.T) {
 	c := harness.StartFault(t, worker, "--workers", "2", "--min-ready", "2")
 	harness.WantProbes(t, c, map[string]int{"startup": 503, "readiness": 503, "liveness": 200, "nothing": 404})
 	for _, addr := range []string{c.Addr, c.ProbesAddr, c.MetricsAddr} {
-		if _, port, err := net.SplitHostPort(addr); err != nil || port == "0" {
-			t.Errorf("a listening line with the address %q", addr)
-		}
+		_, port, err := net.SplitHostPort(addr)
+		testkit.Want(t, err == nil && port != "0", "a listening line with the address %q", addr)
 	}
 	early := harness.GoIo(t.Context(), harness.Dial(t, c.Addr), "early", 0)
 	c.WaitMetric("cabrank_queue_length", 1)
@@ -43,7 +42,6 @@ func TestProbesFollowTheStart(t *testing.T) {
 	c.Wait(harness.Patience, "readiness to go", func() bool { return c.Probe("readiness") == http.StatusServiceUnavailable })
 	harness.WantProbes(t, c, map[string]int{"startup": 200, "liveness": 200})
 	c.WaitReady(harness.Patience)
-	c.Stop()
 }
 
 // A port that is taken ends the start with one line that says by whom and what
@@ -63,9 +61,8 @@ func TestTakenPortsAreNamed(t *testing.T) {
 			p.WantExit(harness.Patience, 1)
 			want := fmt.Sprintf("%s (pid %d)", holder.Name, holder.PID)
 			line := p.Failure()
-			if !strings.Contains(line, want) || !strings.HasSuffix(line, "choose another port with "+test.flag) {
-				t.Errorf("the last line is %q, want one that names %s and %s", line, want, test.flag)
-			}
+			testkit.Want(t, strings.Contains(line, want) && strings.HasSuffix(line, "choose another port with "+test.flag),
+				"the last line is %q, want one that names %s and %s", line, want, test.flag)
 			p.WaitNoneLeft(harness.Patience)
 		})
 	}
@@ -88,9 +85,7 @@ func TestWrongStartsEndWith2(t *testing.T) {
 			args := append([]string{"run", "--listen", "127.0.0.1:0", "--probes", "off", "--metrics", "off", "--log-level", "error"}, test.args...)
 			p := harness.StartCLI(t, args...)
 			p.WantRefusal(2)
-			if !strings.Contains(p.Failure(), test.says) {
-				t.Errorf("stderr is %q, want a line with %q", p.Log(), test.says)
-			}
+			testkit.Want(t, strings.Contains(p.Failure(), test.says), "stderr is %q, want a line with %q", p.Log(), test.says)
 			p.WaitNoneLeft(harness.Patience)
 		})
 	}
@@ -116,7 +111,6 @@ func TestJSONForPrograms(t *testing.T) {
 	for _, want := range []string{`{"worker":"worker-1","a":1}`, `"level":"INFO","msg":"oops","worker":"worker-1","stream":"stderr"}`} {
 		c.Wait(harness.Patience, want, func() bool { return strings.Contains(c.Output(), want+"\n") })
 	}
-	c.Stop()
 }
 
 // By default the log has a line for what happens to cabrank and its workers, and
@@ -128,15 +122,13 @@ func TestNoLinePerCall(t *testing.T) {
 	conn := harness.Dial(t, c.Addr)
 	for range calls {
 		harness.CallIo(t.Context(), conn, "1", 0).WantOK(t)
-		if got := callMethodCode(t.Context(), conn, "/no.Such/Method"); got != codes.Unimplemented {
-			t.Fatal(got)
-		}
+		got := callMethodCode(t.Context(), conn, "/no.Such/Method")
+		testkit.Need(t, got == codes.Unimplemented, "%v", got)
 	}
 	c.WaitMetric("cabrank_calls_total", 2*calls)
 	if after := c.Log(); after != before {
 		t.Errorf("%d calls have left lines in the log:\n%s", 2*calls, strings.TrimPrefix(after, before))
 	}
-	c.Stop()
 }
 
 // Workers on loopback ports get the first free ones in their range, and a
@@ -148,13 +140,11 @@ func TestStrangerOnAWorkersPort(t *testing.T) {
 	defer stranger.Close()
 	c := harness.StartCabrank(t, append([]string{"--workers", "2", "--start-port", fmt.Sprint(first), "--"}, harness.FaultWorker(t)...)...).Booted(2)
 	for _, line := range c.LogLines("worker ready") {
-		if line.Text("address") == stranger.Addr().String() {
-			t.Errorf("a worker is said to be ready at the stranger's address: %v", line)
-		}
+		testkit.Want(t, line.Text("address") != stranger.Addr().String(),
+			"a worker is said to be ready at the stranger's address: %v", line)
 	}
 	load := harness.StartLoad(t, c.Addr, 4, time.Millisecond)
 	load.WaitAnswered(t, "worker-1", 10)
 	load.WaitAnswered(t, "worker-2", 10)
 	load.WantNoFailure(t)
-	c.Stop()
 }

@@ -31,17 +31,12 @@ func TestControlOfAnotherUser(t *testing.T) {
 	folder := filepath.Dir(c.Socket)
 	testkit.Must(t, os.Chmod(folder, 0o755))
 	connect := func() error { return asNobody(t, c.Socket) }
-	if err := connect(); err == nil || !strings.Contains(err.Error(), "permission denied") {
-		t.Errorf("with mode 0600: %v", err)
-	}
+	testkit.Refused(t, connect(), "permission denied")
 	testkit.Must(t, os.Chmod(c.Socket, 0o777))
-	if err := connect(); err == nil || strings.Contains(err.Error(), "permission denied") {
-		t.Errorf("with mode 0777: %v", err)
-	}
-	if _, err := net.Dial("unix", c.Socket); err != nil {
-		t.Errorf("root: %v", err)
-	}
-	c.Stop()
+	err := connect()
+	testkit.Want(t, err != nil && !strings.Contains(err.Error(), "permission denied"), "with mode 0777: %v", err)
+	_, err = net.Dial("unix", c.Socket)
+	testkit.Want(t, err == nil, "root: %v", err)
 }
 
 // SIGHUP restarts the workers and loses no call; under nohup it does nothing.
@@ -108,7 +103,6 @@ func TestCommandsOnATerminal(t *testing.T) {
 	if got := restart.String(); !strings.Contains(got, "\r\x1b[K0/1 draining worker-1") || strings.Count(got, "\n") != 2 {
 		t.Errorf("the restart shows %q", got)
 	}
-	c.Stop()
 }
 
 // asNobody connects to a socket as the user 65534 and asks for anything.

@@ -31,20 +31,14 @@ func TestRestartUnderLoad(t *testing.T) {
 	said := strings.Split(strings.TrimSpace(c.Must("restart")), "\n")
 	load.WaitAnswered(t, "", 10)
 	all := load.WantNoFailure(t)
-	if !regexp.MustCompile(`^0/3 replacing workers, at most \d`).MatchString(said[0]) {
-		t.Errorf("the first line is %q", said[0])
-	}
+	testkit.Want(t, regexp.MustCompile(`^0/3 replacing workers, at most \d`).MatchString(said[0]), "the first line is %q", said[0])
 	if last := said[len(said)-1]; !strings.HasPrefix(last, "restart done in ") || said[len(said)-2] != "3/3 replaced" {
 		t.Errorf("the last lines are %q", said[len(said)-2:])
 	}
 	s := c.Status()
-	if s.Generation != 2 || s.Ready != 3 || len(s.Workers) != 3 {
-		t.Errorf("afterwards: %+v", s)
-	}
+	testkit.Want(t, s.Generation == 2 && s.Ready == 3 && len(s.Workers) == 3, "afterwards: %+v", s)
 	for _, pid := range before {
-		if syscall.Kill(pid, 0) == nil {
-			t.Errorf("process %d is still there", pid)
-		}
+		testkit.Want(t, syscall.Kill(pid, 0) != nil, "process %d is still there", pid)
 	}
 	c.Stop()
 	c.WantTakenOnce(all)
@@ -68,17 +62,13 @@ func TestRestartWithABadVersion(t *testing.T) {
 		c.Command("restart", "--", "sh", "-c", command).WantExit(harness.Patience, 1, "cabrank: the new workers do not get ready, the others go on: ", want)
 	}
 	c.Command("restart", "--", "/no/such/program").WantExit(harness.Patience, 1, "no such file or directory")
-	if text := c.Must("status"); !strings.Contains(text, "the last roll stopped ") {
-		t.Errorf("the status says nothing of it:\n%s", text)
-	}
+	testkit.Says(t, c.Must("status"), "the last roll stopped ")
 	c.AwaitReady(2)
 	load.WaitAnswered(t, "", 10)
-	if after := pidsOf(c); !slices.Equal(before, after) {
-		t.Errorf("workers %v became %v", before, after)
-	}
+	after := pidsOf(c)
+	testkit.Want(t, slices.Equal(before, after), "workers %v became %v", before, after)
 	c.Must("restart")
 	load.WantNoFailure(t)
-	c.Stop()
 }
 
 // A second restart takes over, with its own command; who waited for the first
@@ -94,7 +84,6 @@ func TestSecondRestartTakesOver(t *testing.T) {
 	// Its command stays.
 	c.Must("restart")
 	c.Wait(harness.Patience, "two more of them", second(4))
-	c.Stop()
 }
 
 // A command with which no restart has ended well is forgotten, also if it came with
@@ -106,7 +95,6 @@ func TestFailedCommandIsForgotten(t *testing.T) {
 	c.Command("restart").WantExit(harness.Patience, 1, "boot timeout")
 	first.ExitCode(harness.Patience)
 	c.Must("restart")
-	c.Stop()
 }
 
 // A worker that only crashes can be scaled away.
@@ -117,7 +105,6 @@ func TestScaleAwayFromACrashLoop(t *testing.T) {
 		return s.Ready == 1 && len(s.Workers) == 2 && s.Workers[1].State == "crash loop"
 	})
 	c.Must("scale", "1")
-	c.Stop()
 }
 
 // --force does not wait for calls: they are told why.
@@ -126,7 +113,6 @@ func TestForcedRestart(t *testing.T) {
 	long := c.LongCalls(t.Context(), 1)
 	c.Must("restart", "--force")
 	harness.WantStatus(t, (<-long).Err, codes.Unavailable, "cabrank: worker draining")
-	c.Stop()
 }
 
 // Who does not want to wait any longer leaves; the restart goes on, also when
@@ -147,7 +133,6 @@ func TestInterruptedRestartGoesOn(t *testing.T) {
 			cancel()
 			<-long
 			c.Await("the end of the restart", func(s *harness.OperatorStatus) bool { return s.Generation == 2 && s.Ready == 1 && len(s.Workers) == 1 })
-			c.Stop()
 		})
 	}
 }
@@ -158,9 +143,8 @@ func TestStopWinsOverARestart(t *testing.T) {
 	client := c.Command("restart", "--", "sleep", "1000")
 	c.Await("the restart", func(s *harness.OperatorStatus) bool { return s.Roll != nil && s.Roll.Running })
 	c.Stop()
-	if code := client.ExitCode(harness.Patience); code != 1 || client.Log() != "cabrank: cabrank is stopping\n" {
-		t.Errorf("the restart: exit code %d, %s", code, client.Log())
-	}
+	code := client.ExitCode(harness.Patience)
+	testkit.Want(t, code == 1 && client.Log() == "cabrank: cabrank is stopping\n", "the restart: exit code %d, %s", code, client.Log())
 }
 
 // Up, down, and one worker by its name, under load.
@@ -169,9 +153,8 @@ func TestScaleAndDrain(t *testing.T) {
 	load := harness.StartLoad(t, c.Addr, 3, harness.ShortWork)
 	for _, n := range []int{5, 1, 3} {
 		c.Must("scale", fmt.Sprint(n))
-		if s := c.Status(); s.Ready != n || s.Wanted != n || len(s.Workers) != n {
-			t.Errorf("scale %d: %+v", n, s)
-		}
+		s := c.Status()
+		testkit.Want(t, s.Ready == n && s.Wanted == n && len(s.Workers) == n, "scale %d: %+v", n, s)
 	}
 	name := c.Status().Workers[0].Name
 	c.Must("drain", name)
@@ -235,9 +218,7 @@ func TestDrainOfAnUpstream(t *testing.T) {
 	}
 	before := served()
 	load.WaitAnswered(t, "", 20)
-	if after := served(); after != before {
-		t.Errorf("%d calls came to a drained upstream", after-before)
-	}
+	testkit.Equal(t, served(), before, "calls of a drained upstream")
 	c.Must("drain", "--undo", behind[0].Addr)
 	c.Await("both upstreams again", states("ready", "ready"))
 	c.Wait(harness.Patience, "calls at the upstream that is back", func() bool { return served() > before })
@@ -253,12 +234,9 @@ func TestStatusOfACrashLoop(t *testing.T) {
 	c.Await("the crash loop", func(s *harness.OperatorStatus) bool { return len(s.Workers) == 1 && s.Workers[0].State == "crash loop" })
 	text := c.Must("status")
 	for _, want := range []string{`^ready 0 of 1, queue 0`, `\nworker-1  crash loop  .* exit  .*last exit: exit status 7\n`} {
-		if !regexp.MustCompile(want).MatchString(text) {
-			t.Errorf("no %s in\n%s", want, text)
-		}
+		testkit.Want(t, regexp.MustCompile(want).MatchString(text), "no %s in\n%s", want, text)
 	}
 	c.Command("scale", "2").WantExit(harness.Patience, 1, "is in a crash loop (exit status 7)")
-	c.Stop()
 }
 
 // The JSON forms hold what docs/control.md promises.
@@ -267,25 +245,20 @@ func TestCommandsAsJSON(t *testing.T) {
 	var status map[string]any
 	testkit.Must(t, json.Unmarshal([]byte(c.Must("status", "--json")), &status))
 	for _, key := range []string{"version", "pid", "started", "state", "generation", "listeners", "wanted", "ready", "workers", "upstreams", "in_flight", "queue", "config"} {
-		if _, there := status[key]; !there {
-			t.Errorf("the status has no %s", key)
-		}
+		_, there := status[key]
+		testkit.Want(t, there, "the status has no %s", key)
 	}
 	var last map[string]any
 	for line := range strings.Lines(c.Must("restart", "--json")) {
 		last = nil
-		if err := json.Unmarshal([]byte(line), &last); err != nil {
-			t.Fatalf("%s: %v", line, err)
-		}
+		err := json.Unmarshal([]byte(line), &last)
+		testkit.Need(t, err == nil, "%s: %v", line, err)
 	}
-	if last["done"] != true || last["operation"] != "restart" {
-		t.Errorf("the last event is %v", last)
-	}
+	testkit.Want(t, last["done"] == true && last["operation"] == "restart", "the last event is %v", last)
 	p := c.Command("drain", "nobody", "--json")
 	if code := p.ExitCode(harness.Patience); code != 2 || !strings.Contains(p.Output(), `"error":"there is no worker`) {
 		t.Errorf("an error: exit code %d, %s", code, p.Output())
 	}
-	c.Stop()
 }
 
 // cabrank stop returns when cabrank has ended, with 0 and without a trace;
@@ -299,16 +272,12 @@ func TestStopCommand(t *testing.T) {
 	second.Wait(harness.Patience, "the second to wait", func() bool { return strings.Contains(second.Output(), "stopping, at most") })
 	c.Ended = true
 	c.Must("stop", "--now")
-	if !c.Exited() && c.ExitCode(harness.Patience) != 0 {
-		t.Error("cabrank has not ended with 0 when stop returns")
-	}
+	testkit.Want(t, c.Exited() || c.ExitCode(harness.Patience) == 0, "cabrank has not ended with 0 when stop returns")
 	harness.WantStatus(t, (<-long).Err, codes.Unavailable, "cabrank: shutting down")
 	for _, client := range []*harness.Process{patient, second} {
 		client.WantExit(harness.Patience, 3) // they did not want a call to be cut
 	}
-	if harness.FileExists(c.Socket) {
-		t.Error("the socket is left")
-	}
+	testkit.Want(t, !harness.FileExists(c.Socket), "the socket is left")
 	c.WaitNoneLeft(harness.Patience)
 	c.Command("stop").WantExit(harness.Patience, 2, "nothing listens on "+c.Socket+"; is cabrank running?")
 }
@@ -318,28 +287,21 @@ func TestStopCommand(t *testing.T) {
 func TestControlSocketFile(t *testing.T) {
 	c := harness.StartControlled(t, []string{"sleep", "1000"}, "--workers", "1")
 	c.Await("the boot", func(s *harness.OperatorStatus) bool { return s.State == "starting" && len(s.Workers) == 1 })
-	if info, err := os.Lstat(c.Socket); err != nil || info.Mode() != fs.ModeSocket|0o600 {
-		t.Errorf("the socket is %v (%v), want mode 0600", info, err)
-	}
+	info, err := os.Lstat(c.Socket)
+	testkit.Want(t, err == nil && info.Mode() == fs.ModeSocket|0o600, "the socket is %v (%v), want mode 0600", info, err)
 	harness.StartLine(t, harness.RunLine(t, []string{"sleep", "1000"}, "--control", c.Socket)...).
 		WantExit(harness.Patience, 1, fmt.Sprintf("control socket %s belongs to a process that runs", c.Socket))
 	c.Stop()
-	if harness.FileExists(c.Socket) {
-		t.Error("the socket is left after SIGTERM during the boot")
-	}
+	testkit.Want(t, !harness.FileExists(c.Socket), "the socket is left after SIGTERM during the boot")
 
 	flags := []string{"--workers", "1", "--control", c.Socket}
 	killed := harness.StartFault(t, harness.FaultWorker(t), flags...).Booted(1)
 	killed.Kill()
-	if !harness.FileExists(c.Socket) {
-		t.Fatal("kill -9 has left no socket: this test shows nothing")
-	}
+	testkit.Need(t, harness.FileExists(c.Socket), "kill -9 has left no socket: this test shows nothing")
 	next := harness.StartFault(t, harness.FaultWorker(t), flags...)
 	c.AwaitReady(1)
 	next.Stop()
-	if harness.FileExists(c.Socket) {
-		t.Error("the socket is left")
-	}
+	testkit.Want(t, !harness.FileExists(c.Socket), "the socket is left")
 }
 
 // Without --control the only cabrank of this user is found; of two, one has to be
@@ -360,4 +322,75 @@ func TestControlIsFound(t *testing.T) {
 	second.Stop()
 	ask().WantExit(harness.Patience, 2, "is cabrank running?")
 	harness.WantEmpty(t, runtime)
+}
+
+// shortDrain is a drain_timeout that the calls of these tests outlive.
+const shortDrain = "300ms"
+
+// Calls that outlive drain_timeout are cut. Whoever has the workers replaced
+// learns how many: a script by the exit status, which is one of its own.
+func TestCommandsSayHowManyCallsTheyCut(t *testing.T) {
+	t.Setenv("CABRANK_STREAM_SLOTS", "10") // all
+	c := harness.StartControlled(t, harness.FaultWorker(t), "--workers", "2", "--drain-timeout", shortDrain).AwaitReady(2)
+	c.WantCut(c.LongCalls(t.Context(), 3), 3, 3, "restart")
+	c.WantCut(c.LongCalls(t.Context(), 2), 2, 3, "restart", "--json")
+	c.WantCut(c.LongCalls(t.Context(), 2), 2, 0, "restart", "--force") // as asked for
+	c.Must("scale", "1")
+	c.WantCut(c.LongCalls(t.Context(), 2), 2, 3, "drain", c.Status().Workers[0].Name)
+	c.Must("scale", "2")
+	ended := c.LongCalls(t.Context(), 10)
+	c.WantCut(ended, 5, 3, "scale", "1")
+	c.Signal(syscall.SIGHUP)
+	c.Wait(harness.Patience, "the end of the restart by SIGHUP", func() bool {
+		lines := c.LogLines("workers replaced")
+		return len(lines) > 0 && lines[len(lines)-1].Text("calls_cut") == "5" && lines[len(lines)-1]["level"] == "WARN"
+	})
+	testkit.Says(t, c.Must("status"), "the last roll cut 5 calls")
+	out := c.Must("restart")
+	testkit.Want(t, !strings.Contains(out, "cut"), "without calls:\n%s", out)
+}
+
+// The same for a stop, which waits no longer either.
+func TestStopSaysHowManyCallsItCuts(t *testing.T) {
+	for _, test := range []struct {
+		args   []string
+		status int
+	}{{[]string{"stop"}, 3}, {[]string{"stop", "--now"}, 0}} {
+		c := harness.StartControlled(t, harness.FaultWorker(t), "--workers", "1", "--drain-timeout", shortDrain).AwaitReady(1)
+		ended := c.LongCalls(t.Context(), 2)
+		c.Ended = true
+		p := c.Command(test.args...)
+		if code := p.ExitCode(harness.Patience); code != test.status || !strings.HasSuffix(strings.TrimSpace(p.Output()), ", 2 calls were cut") {
+			t.Errorf("%v: exit code %d, %s%s", test.args, code, p.Output(), p.Log())
+		}
+		for range 2 {
+			harness.WantStatus(t, (<-ended).Err, codes.Unavailable, "cabrank: shutting down")
+		}
+	}
+}
+
+// And for an upstream.
+func TestDrainOfAnUpstreamSaysHowManyCallsItCuts(t *testing.T) {
+	inner := harness.StartFault(t, harness.FaultWorker(t), "--workers", "1").Booted(1)
+	socket := filepath.Join(harness.ShortTempDir(t), "c.sock")
+	c := harness.Control(harness.StartCabrank(t, "--upstream", inner.Addr, "--control", socket, "--drain-timeout", shortDrain), socket)
+	ended := c.BeginLong(t.Context(), 2)
+	inner.WaitTaken(2)
+	c.WantCut(ended, 2, 3, "drain", inner.Addr)
+	c.Stop()
+}
+
+// An upgrade returns before the old process has drained: that one's log says it.
+func TestUpgradeLogsHowManyCallsItCuts(t *testing.T) {
+	c := harness.StartControlled(t, harness.FaultWorker(t), "--workers", "1", "--drain-timeout", shortDrain).AwaitReady(1)
+	ended := c.LongCalls(t.Context(), 2)
+	c.Must("upgrade")
+	for range 2 {
+		harness.WantStatus(t, (<-ended).Err, codes.Unavailable, "cabrank: shutting down")
+	}
+	c.WantExit(harness.Patience, 0)
+	lines := c.LogLines("calls were cut")
+	testkit.Want(t, len(lines) == 1 && lines[0].Text("calls") == "2", "%d lines: %v", len(lines), lines)
+	c.Ended = true
+	c.Must("stop")
 }

@@ -97,9 +97,7 @@ methods: {/cabrank.demo.v1.Greeter/SayHello: {idempotent: true, retries: 2, hedg
 		return err
 	}
 	testkit.Must(t, call(harness.Patience))
-	if call(50*time.Millisecond) == nil {
-		t.Error("a call of 200 ms has ended within 50")
-	}
+	testkit.Want(t, call(50*time.Millisecond) != nil, "a call of 200 ms has ended within 50")
 	// A call that has lost both of its attempts is tried again.
 	done := make(chan error, 1)
 	go func() { done <- call(harness.Patience) }()
@@ -107,17 +105,14 @@ methods: {/cabrank.demo.v1.Greeter/SayHello: {idempotent: true, retries: 2, hedg
 	for _, worker := range []string{"worker-1", "worker-2"} {
 		c.KillPID(c.ReadyPIDs(worker)[0])
 	}
-	if err := <-done; err != nil {
-		t.Error(err)
-	}
+	testkit.Must(t, <-done)
 	c.WaitWorkers(4)
 	testkit.Must(t, operator.Run(harness.ChangeLimit, "drain", "worker-2"))
 	stranger, err := net.Dial("tcp", c.Addr)
 	testkit.Must(t, err)
 	defer stranger.Close()
-	if _, err := stranger.Write([]byte("HELO there\r\n\r\n")); err != nil {
-		t.Fatal(err)
-	}
+	_, err = stranger.Write([]byte("HELO there\r\n\r\n"))
+	testkit.Must(t, err)
 	server := harness.StartPrometheusWith(t, rules, c.MetricsAddr)
 	testkit.Must(t, call(harness.Patience))
 	return c, server

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cabrank/cabrank/internal/testkit"
 	"github.com/cabrank/cabrank/test/real/harness"
 )
 
@@ -41,9 +42,7 @@ func TestDemoUntilInterrupt(t *testing.T) {
 	c := harness.Cabrank{Process: demo}
 	addr := c.Listening("listening")
 	for _, line := range []string{" demo call --addr ", "grpcurl -plaintext ", "Ctrl-C stops everything."} {
-		if !strings.Contains(demo.Output(), line) {
-			t.Errorf("the demo does not say %q:\n%s", line, demo.Output())
-		}
+		testkit.Says(t, demo.Output(), line)
 	}
 
 	call := harness.StartCLI(t, "demo", "call", "--addr", addr, "-n", "12", "-c", "3")
@@ -60,13 +59,9 @@ func TestDemoUntilInterrupt(t *testing.T) {
 func wantDemoShare(t *testing.T, demo *harness.Process) {
 	t.Helper()
 	calls, table, _ := strings.Cut(demo.Output(), "12 calls over one connection:\n")
-	if got := strings.Count(calls, "call "); got != 12 {
-		t.Errorf("%d lines of calls, want 12", got)
-	}
+	testkit.Equal(t, strings.Count(calls, "call "), 12, "lines of calls")
 	for _, worker := range []string{"worker-1", "worker-2", "worker-3"} {
-		if !strings.Contains(table, worker) {
-			t.Errorf("no share of %s", worker)
-		}
+		testkit.Want(t, strings.Contains(table, worker), "no share of %s", worker)
 	}
 	if t.Failed() {
 		t.Logf("the output:\n%s", demo.Output())

@@ -4,7 +4,6 @@ package operations_test
 
 import (
 	"fmt"
-	"net"
 	"strings"
 	"testing"
 
@@ -27,9 +26,7 @@ func TestDescriptorsForSupervision(t *testing.T) {
 	harness.CallIo(t.Context(), conn, "1", 0).WantOK(t)
 	for _, addr := range []string{c.ProbesAddr, at(2), c.Addr} {
 		for range 100 {
-			held, err := net.Dial("tcp", addr)
-			testkit.Must(t, err)
-			t.Cleanup(func() { held.Close() })
+			held := testkit.Dial(t, addr)
 			if _, err := held.Write([]byte("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00")); err != nil {
 				continue // it was refused already
 			}
@@ -49,7 +46,5 @@ func TestDescriptorsForSupervision(t *testing.T) {
 			t.Errorf("the log has %s", line)
 		}
 	}
-	if !strings.Contains(c.Log(), "few connections can be taken") {
-		t.Error("the log does not tell that there are few files")
-	}
+	testkit.Want(t, strings.Contains(c.Log(), "few connections can be taken"), "the log does not tell that there are few files")
 }

@@ -275,8 +275,7 @@ func examine(t *testing.T, name, control string) {
 // thin keeps of a file each fourth look and the last one, without paths of this machine.
 func thin(t *testing.T, file string) {
 	t.Helper()
-	text, err := os.ReadFile(file)
-	testkit.Must(t, err)
+	text := testkit.ReadFile(t, file)
 	lines := strings.SplitAfter(strings.TrimSuffix(string(text), "\n"), "\n")
 	var kept strings.Builder
 	for i, line := range lines {

@@ -36,9 +36,8 @@ func TestPageByCurl(t *testing.T) {
 		return p.Output()
 	}
 	page := ask("http://" + c.Addr + "/")
-	if line := "grpcurl -plaintext " + c.Addr + " list"; !strings.Contains(page, line) {
-		t.Errorf("no %q in %q", line, page)
-	}
+	line := "grpcurl -plaintext " + c.Addr + " list"
+	testkit.Want(t, strings.Contains(page, line), "no %q in %q", line, page)
 	for _, want := range []struct {
 		args []string
 		text string
@@ -52,14 +51,10 @@ func TestPageByCurl(t *testing.T) {
 		{[]string{"-d", "{}", "http://" + c.Addr + "/work.Work/Io"}, "the content type is not one of gRPC"},
 		{[]string{"-i", "http://" + c.Addr + "/favicon.ico"}, "HTTP/1.1 404"},
 	} {
-		if got := ask(want.args...); !strings.Contains(got, want.text) {
-			t.Errorf("curl %v: no %q in %q", want.args, want.text, got)
-		}
+		got := ask(want.args...)
+		testkit.Want(t, strings.Contains(got, want.text), "curl %v: no %q in %q", want.args, want.text, got)
 	}
-	if calls := c.Metric("cabrank_calls_total"); calls != 0 {
-		t.Errorf("%v of them became calls", calls)
-	}
-	c.Stop()
+	testkit.Equal(t, c.Metric("cabrank_calls_total"), 0, "calls that they became")
 }
 
 // page asks for the page over the connection that is there, or a new one.
@@ -103,13 +98,11 @@ func TestStopBesideHTTP1(t *testing.T) {
 	half, err := net.Dial("tcp", c.Addr)
 	testkit.Must(t, err)
 	defer half.Close()
-	if _, err := io.WriteString(half, "GET / HTTP/1.1\r\nHost"); err != nil {
-		t.Fatal(err)
-	}
+	_, err = io.WriteString(half, "GET / HTTP/1.1\r\nHost")
+	testkit.Must(t, err)
 	c.WaitMetric("cabrank_connections", 1)
 	c.StopWithin(harness.Patience)
 	testkit.Must(t, half.SetReadDeadline(time.Now().Add(harness.Patience)))
-	if _, err := io.Copy(io.Discard, half); errors.Is(err, os.ErrDeadlineExceeded) {
-		t.Error("the connection is still open")
-	}
+	_, err = io.Copy(io.Discard, half)
+	testkit.Want(t, !errors.Is(err, os.ErrDeadlineExceeded), "the connection is still open")
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/cabrank/cabrank/internal/demo/demopb"
+	"github.com/cabrank/cabrank/internal/testkit"
 	"github.com/cabrank/cabrank/test/real/harness"
 )
 
@@ -37,8 +38,5 @@ func TestMemoryAfterLoad(t *testing.T) {
 	answered, _ := load.Sums()
 	loaded := harness.RSSKiB(t, c.PID)
 	t.Logf("%d KiB at the start, %d after %d calls", start, loaded, answered)
-	if loaded > mostLoadedKiB {
-		t.Errorf("want at most %d KiB", mostLoadedKiB)
-	}
-	c.Stop()
+	testkit.Want(t, loaded <= mostLoadedKiB, "want at most %d KiB", mostLoadedKiB)
 }

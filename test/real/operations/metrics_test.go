@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/cabrank/cabrank/examples/go/workpb"
+	"github.com/cabrank/cabrank/internal/testkit"
 	"github.com/cabrank/cabrank/test/real/harness"
 )
 
@@ -60,9 +61,7 @@ func TestMetricsAddUp(t *testing.T) {
 			t.Errorf("no %s", name)
 			continue
 		}
-		if got := slices.Sorted(maps.Keys(found[0].Labels)); !slices.Equal(got, labels) {
-			t.Errorf("labels of %s: %v, want %v", name, got, labels)
-		}
+		testkit.EqualList(t, slices.Sorted(maps.Keys(found[0].Labels)), labels, "labels of %s", name)
 	}
 	for _, want := range []struct {
 		name   string
@@ -80,11 +79,8 @@ func TestMetricsAddUp(t *testing.T) {
 		{"cabrank_connections", 1, nil},
 		{"cabrank_build_info", 1, nil},
 	} {
-		if got := c.Metric(want.name, want.labels...); got != want.value {
-			t.Errorf("%s%v is %v, want %v", want.name, want.labels, got, want.value)
-		}
+		testkit.Equal(t, c.Metric(want.name, want.labels...), want.value, "%s%v", want.name, want.labels)
 	}
-	c.Stop()
 }
 
 // The method label is made of what workers answer, not of what callers ask
@@ -94,13 +90,10 @@ func TestUnknownMethodsAreOther(t *testing.T) {
 	c := harness.StartFault(t, harness.FaultWorker(t), "--workers", "1").Booted(1)
 	conn := harness.Dial(t, c.Addr)
 	for i := range asked {
-		if err := conn.Invoke(t.Context(), fmt.Sprintf("/no.Such/Method%d", i), &workpb.FailReply{}, &workpb.FailReply{}); err == nil {
-			t.Fatal("a method that does not exist was answered")
-		}
+		testkit.Need(t, conn.Invoke(t.Context(), fmt.Sprintf("/no.Such/Method%d", i), &workpb.FailReply{}, &workpb.FailReply{}) != nil,
+			"a method that does not exist was answered")
 	}
 	c.WaitMetric("cabrank_calls_total", asked, "method", "other", "code", "UNIMPLEMENTED")
-	if methods := len(c.Samples()["cabrank_call_seconds"]); methods > 2 {
-		t.Errorf("%d methods on the page, want at most one beside %q", methods, "other")
-	}
-	c.Stop()
+	methods := len(c.Samples()["cabrank_call_seconds"])
+	testkit.Want(t, methods <= 2, "%d methods on the page, want at most one beside %q", methods, "other")
 }

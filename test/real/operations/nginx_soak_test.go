@@ -62,9 +62,8 @@ func TestCallersBehindNginx(t *testing.T) {
 			want := func(who string, conn *grpc.ClientConn, code codes.Code, forwarded ...string) {
 				t.Helper()
 				named := metadata.NewOutgoingContext(ctx, metadata.MD{"x-forwarded-for": forwarded})
-				if err := harness.CallIo(named, conn, "short", 0).Err; status.Code(err) != code {
-					t.Errorf("%s: got %v, want %v", who, err, code)
-				}
+				err := harness.CallIo(named, conn, "short", 0).Err
+				testkit.Want(t, status.Code(err) == code, "%s: got %v, want %v", who, err, code)
 			}
 			want("the first caller again", first, codes.ResourceExhausted)
 			if known {

@@ -62,22 +62,18 @@ func TestLivePage(t *testing.T) {
 			said[line[:max(at, 0)]] = strings.TrimSuffix(line[at+1:], " ms")
 			continue
 		}
-		if _, err := in.Write([]byte("done\n")); err != nil {
-			t.Fatal(err)
-		}
+		_, err = in.Write([]byte("done\n"))
+		testkit.Must(t, err)
 	}
-	if err := cmd.Wait(); err != nil {
-		t.Fatalf("%v\n%s", err, complaint.String())
-	}
+	err = cmd.Wait()
+	testkit.Need(t, err == nil, "%v\n%s", err, complaint.String())
 	if ms, err := strconv.Atoi(said["seen after"]); err != nil || time.Duration(ms)*time.Millisecond > killSeen {
 		t.Errorf("a worker that was killed was seen after %q ms, %v", said["seen after"], err)
 	}
 	if ms, err := strconv.Atoi(said["a thousand workers"]); err != nil || time.Duration(ms)*time.Millisecond > shown {
 		t.Errorf("a thousand workers took %q ms, %v", said["a thousand workers"], err)
 	}
-	if said["too wide by"] != "0" || said["faults"] != "[]" || said["events"] == "0" {
-		t.Errorf("the page: %v", said)
-	}
+	testkit.Want(t, said["too wide by"] == "0" && said["faults"] == "[]" && said["events"] != "0", "the page: %v", said)
 	served.Signal(syscall.SIGTERM)
 	served.WantExit(harness.Patience, 0)
 	c.StopSuccessor()

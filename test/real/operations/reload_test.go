@@ -90,9 +90,7 @@ func (r *reloadRig) refuses(faults ...string) {
 	r.T.Helper()
 	err := r.Op.Run(harness.Patience, "reload")
 	for _, fault := range append(faults, "nothing has changed") {
-		if err == nil || !strings.Contains(err.Error(), fault) {
-			r.T.Errorf("the answer does not say %q: %v", fault, err)
-		}
+		testkit.Want(r.T, err != nil && strings.Contains(err.Error(), fault), "the answer does not say %q: %v", fault, err)
 	}
 }
 
@@ -152,17 +150,13 @@ func TestReloadsLoseNoCallAndNoConnection(t *testing.T) {
 			level = "debug"
 		}
 		r.reload(fmt.Sprintf(reloadFile, workers, 100+i, level, explain, i%4, key, 1+i, 1000+i, 10+i, 8<<(i%2)), workers)
-		if got := explained(t, client); got != explain {
-			t.Errorf("reload %d: answers explain themselves: %t, want %t", i, got, explain)
-		}
+		testkit.Equal(t, explained(t, client), explain, "reload %d: answers explain themselves", i)
 	}
 	for _, load := range loads {
 		load.WantNoFailure()
 	}
 	for i, dials := range dialed {
-		if n := dials.Load(); n != 1 {
-			t.Errorf("caller %d has made %d connections, want one that stays", i, n)
-		}
+		testkit.Equal(t, dials.Load(), 1, "connections of caller %d", i)
 	}
 	r.WaitLog(harness.Patience, `"level":"DEBUG"`)
 	r.WaitLog(harness.Patience, `"key":"queue.length"`)
@@ -172,9 +166,8 @@ func TestReloadsLoseNoCallAndNoConnection(t *testing.T) {
 func explained(t *testing.T, client workpb.WorkClient) bool {
 	t.Helper()
 	var trailer metadata.MD
-	if _, err := client.Cpu(t.Context(), &workpb.CpuRequest{N: 1}, grpc.Trailer(&trailer)); err != nil {
-		t.Error(err)
-	}
+	_, err := client.Cpu(t.Context(), &workpb.CpuRequest{N: 1}, grpc.Trailer(&trailer))
+	testkit.Want(t, err == nil, "%v", err)
 	return len(trailer["cabrank-worker"]) > 0
 }
 
@@ -189,20 +182,15 @@ func TestBadFilesChangeNothing(t *testing.T) {
 	wantSame := func() {
 		t.Helper()
 		now, err := r.Op.Status()
-		if err != nil || now.Generation != before.Generation || now.Wanted != 2 || now.Ready != 2 {
-			t.Errorf("the status is %+v, %v", now, err)
-		}
-		if !explained(t, client) {
-			t.Error("something has changed")
-		}
+		testkit.Want(t, err == nil && now.Generation == before.Generation && now.Wanted == 2 && now.Ready == 2,
+			"the status is %+v, %v", now, err)
+		testkit.Want(t, explained(t, client), "something has changed")
 	}
 
 	r.file.replace("workers: {count: 5, slots: 4, transport: unix}\nqueue: {length: -1}\nexplian: false\n")
 	r.refuses(`cabrank.yml:2: queue.length: "-1" is out of range`, "cabrank.yml:3: explian: unknown key; did you mean explain?")
 	wantSame()
-	if err := r.Op.Run(harness.Patience, "restart"); err == nil {
-		t.Error("a bad file does not refuse a restart")
-	}
+	testkit.Want(t, r.Op.Run(harness.Patience, "restart") != nil, "a bad file does not refuse a restart")
 	wantSame()
 	r.file.replace("workers: {count: 5, slots")
 	r.refuses("is not valid YAML")
@@ -216,15 +204,11 @@ func TestBadFilesChangeNothing(t *testing.T) {
 		now, err := r.Op.Status()
 		return err == nil && now.Ready == 3
 	})
-	if explained(t, client) || dials.Load() != 1 {
-		t.Errorf("the good file was not taken, or cost connections: %d", dials.Load())
-	}
+	testkit.Want(t, !explained(t, client) && dials.Load() == 1, "the good file was not taken, or cost connections: %d", dials.Load())
 	for _, want := range []string{`"needs_restart":["workers.env[A]"]`, `"new":"(hidden)"`} {
 		r.WaitLog(harness.Patience, want)
 	}
-	if strings.Contains(r.Log(), "s3cret") {
-		t.Error("the log has a secret")
-	}
+	testkit.Want(t, !strings.Contains(r.Log(), "s3cret"), "the log has a secret")
 }
 
 // Where all endpoints are upstreams there is nothing to roll, and SIGHUP takes the
@@ -238,5 +222,4 @@ func TestHangupReloadsWithoutWorkers(t *testing.T) {
 	file.replace("upstreams: [127.0.0.1:2]\n")
 	c.Signal(syscall.SIGHUP)
 	c.WaitLog(harness.Patience, `"key":"upstreams","old":"127.0.0.1:1","new":"127.0.0.1:2"`)
-	c.Stop()
 }

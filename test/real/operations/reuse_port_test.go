@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
+	"github.com/cabrank/cabrank/internal/testkit"
 	"github.com/cabrank/cabrank/test/real/harness"
 )
 
@@ -37,9 +38,8 @@ func TestTwoOnOnePort(t *testing.T) {
 		l.WaitAnswered(t, "", 3)
 		calls += len(l.WantNoFailure(t))
 	}
-	if len(first.Taken()) == 0 || len(second.Taken()) == 0 {
-		t.Errorf("of %d calls the first took %d, the second %d", calls, len(first.Taken()), len(second.Taken()))
-	}
+	testkit.Want(t, len(first.Taken()) != 0 && len(second.Taken()) != 0,
+		"of %d calls the first took %d, the second %d", calls, len(first.Taken()), len(second.Taken()))
 }
 
 // callAnew makes a call over a connection of its own.

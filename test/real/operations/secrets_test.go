@@ -42,9 +42,7 @@ func TestNoMetadataValueIsTold(t *testing.T) {
 		"unknown method": {callMethodCode(ctx, conn, "/no.Such/Method"), codes.Unimplemented},
 		"health":         {checkHealthCode(ctx, conn), codes.OK},
 	} {
-		if got.code != got.want {
-			t.Errorf("the call %q ended with %v, want %v", name, got.code, got.want)
-		}
+		testkit.Want(t, got.code == got.want, "the call %q ended with %v, want %v", name, got.code, got.want)
 	}
 	sendMalformed(t, c.Addr)
 	endHeldCalls(ctx, t, c, conn, pid)
@@ -59,9 +57,8 @@ func TestNoMetadataValueIsTold(t *testing.T) {
 	}
 	wantJSONLines(t, c.Log())
 	wantJSONLines(t, c.Output())
-	if !slices.Contains(strings.Split(c.Output(), "\n"), `{"worker":"worker-1","own":"json"}`) {
-		t.Errorf("a worker's line of JSON has not only its name added:\n%s", c.Output())
-	}
+	testkit.Want(t, slices.Contains(strings.Split(c.Output(), "\n"), `{"worker":"worker-1","own":"json"}`),
+		"a worker's line of JSON has not only its name added:\n%s", c.Output())
 }
 
 // endHeldCalls brings the ends that need a busy worker: a wait in vain, a
@@ -73,9 +70,8 @@ func endHeldCalls(ctx context.Context, t *testing.T, c *harness.Cabrank, conn *g
 	harness.WantStatus(t, harness.CallIo(ctx, conn, "waits", 0).Err, codes.ResourceExhausted, "cabrank: no free slot in time")
 	short, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
 	defer cancel()
-	if got := harness.CallIo(short, conn, "short", 0); status.Code(got.Err) != codes.DeadlineExceeded {
-		t.Errorf("a call with a deadline in the queue: %v", got.Err)
-	}
+	got := harness.CallIo(short, conn, "short", 0)
+	testkit.Want(t, status.Code(got.Err) == codes.DeadlineExceeded, "a call with a deadline in the queue: %v", got.Err)
 	c.KillPID(pid)
 	harness.WantStatus(t, (<-held).Err, codes.Unavailable, "cabrank: worker lost")
 }
@@ -130,8 +126,7 @@ func wantJSONLines(t *testing.T, text string) {
 	t.Helper()
 	for line := range strings.Lines(text) {
 		var object map[string]any
-		if err := json.Unmarshal([]byte(line), &object); err != nil {
-			t.Errorf("a line that is no JSON object: %v\n%s", err, line)
-		}
+		err := json.Unmarshal([]byte(line), &object)
+		testkit.Want(t, err == nil, "a line that is no JSON object: %v\n%s", err, line)
 	}
 }

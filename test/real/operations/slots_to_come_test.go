@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/cabrank/cabrank/internal/testkit"
 	"github.com/cabrank/cabrank/test/real/harness"
 )
 
@@ -16,8 +17,6 @@ func TestSlotsBeforeAWorkerIsReady(t *testing.T) {
 	c.Await("the boot", func(s *harness.OperatorStatus) bool { return s.State == "starting" && len(s.Workers) == 1 })
 	page := c.MetricsText()
 	for _, name := range []string{"slots", "slots_usable", "in_flight", "ghosts"} {
-		if !strings.Contains(page, "\ncabrank_"+name+`{worker="worker-1"} 0`+"\n") {
-			t.Errorf("cabrank_%s has no value", name)
-		}
+		testkit.Want(t, strings.Contains(page, "\ncabrank_"+name+`{worker="worker-1"} 0`+"\n"), "cabrank_%s has no value", name)
 	}
 }

@@ -78,23 +78,16 @@ func TestNobodyReadsTheLog(t *testing.T) {
 	deaf, err := net.Dial("unix", c.Socket)
 	testkit.Must(t, err)
 	defer deaf.Close()
-	if _, err := io.WriteString(deaf, "GET /v1/events HTTP/1.1\r\nHost: cabrank\r\n\r\n"); err != nil {
-		t.Fatal(err)
-	}
+	_, err = io.WriteString(deaf, "GET /v1/events HTTP/1.1\r\nHost: cabrank\r\n\r\n")
+	testkit.Must(t, err)
 	for _, command := range []string{"reload", "restart", "upgrade"} {
-		if err := c.Op.Run(harness.StopBound, command); err != nil {
-			t.Error(err)
-		}
+		testkit.Must(t, c.Op.Run(harness.StopBound, command))
 	}
 	harness.CallIo(t.Context(), harness.Dial(t, c.Addr), "1", 0).WantOK(t)
 	for status, seen := range liveness.Stop() {
-		if status == http.StatusServiceUnavailable {
-			t.Errorf("liveness was %d, %d times", status, seen)
-		}
+		testkit.Want(t, status != http.StatusServiceUnavailable, "liveness was %d, %d times", status, seen)
 	}
-	if err := c.Op.Run(harness.StopBound, "stop"); err != nil {
-		t.Error(err)
-	}
+	testkit.Must(t, c.Op.Run(harness.StopBound, "stop"))
 	c.WaitNoneLeft(harness.Patience)
 	reader.Close()
 }
@@ -105,12 +98,9 @@ func TestUnreadLinesAreCounted(t *testing.T) {
 	chatty := append([]string{"sh", "-c", `yes | head -c 2000000; exec "$0" "$@"`}, harness.FaultWorker(t)...)
 	c := startUnread(t, writer, chatty, "--workers", "1")
 	c.WaitReady(harness.Patience)
-	if got := c.Metric("cabrank_lines_dropped_total", "of", "workers"); got < 100_000 {
-		t.Errorf("%v of a million lines count as dropped", got)
-	}
-	if err := c.Op.Run(harness.StopBound, "stop"); err != nil {
-		t.Error(err)
-	}
+	got := c.Metric("cabrank_lines_dropped_total", "of", "workers")
+	testkit.Want(t, got >= 100_000, "%v of a million lines count as dropped", got)
+	testkit.Must(t, c.Op.Run(harness.StopBound, "stop"))
 }
 
 // The accept loop logs too: callers who were refused, or came and went, while
@@ -123,8 +113,7 @@ func TestNobodyReadsTheLogOfTheDoor(t *testing.T) {
 	for range 3 {
 		var came []net.Conn
 		for range 8 {
-			conn, err := net.Dial("tcp", c.Addr)
-			testkit.Must(t, err)
+			conn := testkit.Dial(t, c.Addr)
 			came = append(came, conn)
 		}
 		for _, conn := range came {

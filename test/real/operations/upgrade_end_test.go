@@ -92,9 +92,8 @@ func TestUpgradeAndStop(t *testing.T) {
 			m.WantGone(next)
 			m.WantNothingLeft()
 			for _, o := range harness.Failures(l.Stop()) {
-				if message := status.Convert(o.Err).Message(); strings.HasPrefix(message, "cabrank: ") {
-					t.Errorf("call %s: %s", o.ID, message)
-				}
+				message := status.Convert(o.Err).Message()
+				testkit.Want(t, !strings.HasPrefix(message, "cabrank: "), "call %s: %s", o.ID, message)
 			}
 		})
 		t.Run(fmt.Sprintf("the new, after %v", wait), func(t *testing.T) {
@@ -124,9 +123,8 @@ func TestPortsComeHomeAfterAnUpgrade(t *testing.T) {
 	c.Must("restart")
 	for _, w := range c.Status().Workers {
 		number, _ := strconv.Atoi(strings.TrimPrefix(w.Name, "worker-"))
-		if want := "127.0.0.1:" + strconv.Itoa(start+number-1); w.Address != want {
-			t.Errorf("%s is at %s, want %s", w.Name, w.Address, want)
-		}
+		want := "127.0.0.1:" + strconv.Itoa(start+number-1)
+		testkit.Want(t, w.Address == want, "%s is at %s, want %s", w.Name, w.Address, want)
 	}
 	c.Ended = true
 	c.Must("stop")

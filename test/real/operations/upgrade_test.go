@@ -3,6 +3,10 @@
 package operations_test
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -32,9 +36,7 @@ func TestUpgradeUnderLoad(t *testing.T) {
 			streams := harness.StartLoop(t, 2, harness.Working(workpb.NewWorkClient(harness.Dial(t, m.Addr)), chatOnce))
 			probe := m.WatchProbe("readiness")
 			command := func() {
-				if err := m.Control.Run(harness.Patience, "upgrade"); err != nil {
-					t.Error(err)
-				}
+				testkit.Must(t, m.Control.Run(harness.Patience, "upgrade"))
 			}
 			for _, ask := range []func(){command, func() { m.SignalTo(m.Main, syscall.SIGUSR2) }, command} {
 				loads[0].WaitAnswered(t, "", 20)
@@ -50,9 +52,7 @@ func TestUpgradeUnderLoad(t *testing.T) {
 			}
 			t.Logf("%d calls", calls)
 			for status, times := range probe.Stop() {
-				if status != http.StatusOK {
-					t.Errorf("readiness answered %d %d times", status, times)
-				}
+				testkit.Want(t, status == http.StatusOK, "readiness answered %d %d times", status, times)
 			}
 			m.WantNoStrangers()
 			if ended := m.LogLines("worker ended"); len(ended) > 0 {
@@ -111,9 +111,7 @@ func TestUpgradeThatFails(t *testing.T) {
 			before := len(m.LogLines("no upgrade, nothing has changed"))
 			m.SignalTo(m.Main, syscall.SIGUSR2)
 			m.Wait(harness.Patience, "the failure", func() bool { return len(m.LogLines("no upgrade, nothing has changed")) > before })
-			if got := m.LogLines("no upgrade, nothing has changed")[before].Text("error"); !strings.Contains(got, tc.want) {
-				t.Errorf("got %q, want %q in it", got, tc.want)
-			}
+			testkit.Says(t, m.LogLines("no upgrade, nothing has changed")[before].Text("error"), tc.want)
 			m.WantUnharmed(l)
 		})
 	}
@@ -146,9 +144,7 @@ func wantNoUpgrade(t *testing.T, m *harness.Managed, words ...string) {
 	t.Helper()
 	err := m.Control.Run(harness.Patience, "upgrade")
 	for _, want := range words {
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("got %v, want %q in it", err, want)
-		}
+		testkit.Want(t, err != nil && strings.Contains(err.Error(), want), "got %v, want %q in it", err, want)
 	}
 }
 
@@ -164,9 +160,8 @@ func TestUpgradeMakesTheControlAnew(t *testing.T) {
 			m, l, _ := startMoody(t, flags...)
 			testkit.Must(t, os.RemoveAll(filepath.Dir(m.Control.Socket)))
 			m.UpgradeBy(func() { m.SignalTo(m.Main, syscall.SIGUSR2) })
-			if _, err := m.Control.Status(); err != nil {
-				t.Errorf("the new process has no control: %v", err)
-			}
+			_, err := m.Control.Status()
+			testkit.Want(t, err == nil, "the new process has no control: %v", err)
 			m.WantUnharmed(l)
 			l.Stop()
 		})
@@ -194,9 +189,8 @@ func TestUpgradeCutsWhatStays(t *testing.T) {
 	stream, err := workpb.NewWorkClient(harness.Dial(t, m.Addr)).Chat(t.Context())
 	testkit.Must(t, err)
 	testkit.Must(t, stream.Send(&workpb.ChatMessage{Text: "hello"}))
-	if _, err := stream.Recv(); err != nil {
-		t.Fatal(err)
-	}
+	_, err = stream.Recv()
+	testkit.Must(t, err)
 	m.Upgrade()
 	_, err = stream.Recv()
 	harness.WantStatus(t, err, codes.Unavailable, "cabrank: shutting down")
@@ -218,9 +212,7 @@ func TestStopAfterUpgrade(t *testing.T) {
 	(<-held).WantOK(t)
 	m.WantEnd(old, 0)
 	m.WantEnd(m.Main, 0)
-	if len(m.LogLines("the old process has ended")) == 0 {
-		t.Error("the new process has ended first")
-	}
+	testkit.Want(t, len(m.LogLines("the old process has ended")) != 0, "the new process has ended first")
 	m.WantNothingLeft()
 	l.Stop()
 }
@@ -235,9 +227,7 @@ func TestUpgradeWorkers(t *testing.T) {
 	testkit.Must(t, m.Control.Run(harness.Patience, "upgrade", "--upgrade-workers", "1"))
 	m.WaitLog(harness.Patience, "took over")
 	until, _, _ := strings.Cut(m.Log(), `"took over"`)
-	if ready := strings.Count(until, `"worker ready"`); ready != 4 {
-		t.Errorf("%d workers have been ready when the new process took over, want 3 and 1", ready)
-	}
+	testkit.Equal(t, strings.Count(until, `"worker ready"`), 4, "workers that had been ready when the new process took over, 3 and 1")
 	l.WaitAnswered(t, "", 20)
 	(<-held).WantOK(t)
 	m.Main = m.Successor()
@@ -254,4 +244,38 @@ func TestUpgradeAsPID1(t *testing.T) {
 	c.WaitLog(harness.Patience, "roll the container instead")
 	c.SignalTo(first, syscall.SIGTERM)
 	c.WantExit(harness.StopBound, 0)
+}
+
+// chatMessages times chatPause is how long one stream takes.
+const (
+	chatMessages = 10
+	chatPause    = 30 * time.Millisecond
+)
+
+// chatOnce has a stream that goes on for some time.
+func chatOnce(ctx context.Context, client workpb.WorkClient) error {
+	stream, err := client.Chat(ctx)
+	if err != nil {
+		return err
+	}
+	for n := range chatMessages {
+		if err := stream.Send(&workpb.ChatMessage{Text: fmt.Sprint(n)}); err != nil && !errors.Is(err, io.EOF) {
+			return err
+		}
+		reply, err := stream.Recv()
+		if err != nil {
+			return err
+		}
+		if reply.GetText() != fmt.Sprint(n) {
+			return fmt.Errorf("message %d came back as %q", n, reply.GetText())
+		}
+		<-time.After(chatPause) // a stream is long because it pauses
+	}
+	if err := stream.CloseSend(); err != nil {
+		return err
+	}
+	if _, err = stream.Recv(); !errors.Is(err, io.EOF) {
+		return fmt.Errorf("the end of a stream: %w", err)
+	}
+	return nil
 }
