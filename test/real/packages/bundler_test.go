@@ -52,9 +52,7 @@ func worksInBundle(g *gemHome) {
 		return g.in("app").command(append([]string{"bundle", "exec", "cabrank"}, args...)...)
 	})
 	g.in("app").run("bundle", "binstubs", "cabrank")
-	if said := g.in("app").run("bin/cabrank", "version"); !strings.Contains(said, "version: "+version(g.t)+"\n") {
-		g.t.Errorf("the binstub said\n%s", said)
-	}
+	testkit.Says(g.t, g.in("app").run("bin/cabrank", "version"), "version: "+version(g.t)+"\n")
 }
 
 // What Bundler sets reaches the workers, through a second Bundler or without one.
@@ -64,9 +62,7 @@ func runsWorkersOfBundle(g *gemHome) {
 		c := g.start("app", nil, line...)
 		c.WaitWorkers(1)
 		told := regexp.MustCompile(`gruf --host 127\.0\.0\.1:\d+ RUBYOPT=-r\S+bundler/setup BUNDLE_GEMFILE=` + g.dir + `/app/Gemfile GEM_HOME=` + g.dir + `/gems`)
-		if !told.MatchString(c.Output()) {
-			g.t.Errorf("%s: it was started with\n%s", worker, c.Output())
-		}
+		testkit.Want(g.t, told.MatchString(c.Output()), "%s: it was started with\n%s", worker, c.Output())
 		wantCalls(g.t, c)
 		if all := rubies(c); len(all) != 1 {
 			g.t.Errorf("%s: %d processes run Ruby, want the worker alone: %s", worker, len(all), harness.Describe(all))
@@ -83,9 +79,7 @@ func isGrufRelay(g *gemHome) {
 		c := g.start("app", env, "bundle", "exec", "gruf-relay")
 		c.WaitWorkers(1)
 		told := fmt.Sprintf("gruf --host 127.0.0.1:%d --health-check --backtrace-on-error RUBYOPT=-r", port)
-		if !strings.Contains(c.Output(), told) {
-			g.t.Errorf("the workers' command is not gruf-relay's:\n%s", c.Output())
-		}
+		testkit.Says(g.t, c.Output(), told)
 		wantCalls(g.t, c)
 		c.Stop()
 	}
@@ -93,9 +87,8 @@ func isGrufRelay(g *gemHome) {
 	g.write("app/gruf-relay.yml", fmt.Sprintf("workers: {start_port: %d}\n", port))
 	wantGruf()
 	for flag, want := range map[string]string{"-v": "version: " + version(g.t), "-h": "Usage:"} {
-		if said := g.in("app").run("bundle", "exec", "gruf-relay", flag); !strings.Contains(said, want) {
-			g.t.Errorf("gruf-relay %s has no %q:\n%s", flag, want, said)
-		}
+		said := g.in("app").run("bundle", "exec", "gruf-relay", flag)
+		testkit.Want(g.t, strings.Contains(said, want), "gruf-relay %s has no %q:\n%s", flag, want, said)
 	}
 }
 
@@ -105,16 +98,14 @@ func locksPlatforms(g *gemHome) {
 	lock, err := os.ReadFile(filepath.Join(g.dir, "app", "Gemfile.lock"))
 	testkit.Must(g.t, err)
 	for _, platform := range []string{"x86_64-linux", "aarch64-linux", "arm64-darwin"} {
-		if want := "    cabrank (" + version(g.t) + "-" + platform + ")\n"; !strings.Contains(string(lock), want) {
-			g.t.Errorf("Gemfile.lock has no %q:\n%s", want, lock)
-		}
+		want := "    cabrank (" + version(g.t) + "-" + platform + ")\n"
+		testkit.Want(g.t, strings.Contains(string(lock), want), "Gemfile.lock has no %q:\n%s", want, lock)
 	}
 }
 
 // wantCalls makes calls to the workers of examples/.
 func wantCalls(t *testing.T, c *harness.Cabrank) {
 	t.Helper()
-	if failed := harness.CallCPU(t, harness.Dial(t, c.Addr), 20, 4); len(failed) > 0 {
-		t.Error(failed)
-	}
+	failed := harness.CallCPU(t, harness.Dial(t, c.Addr), 20, 4)
+	testkit.Want(t, len(failed) == 0, "%v", failed)
 }

@@ -47,11 +47,8 @@ func nextDebian(t *testing.T, name string) string {
 
 func replaceIn(t *testing.T, name, old, now string) {
 	t.Helper()
-	content, err := os.ReadFile(name)
-	testkit.Must(t, err)
-	if !strings.Contains(string(content), old) {
-		t.Fatalf("%s has no %q:\n%s", name, old, content)
-	}
+	content := testkit.ReadFile(t, name)
+	testkit.Need(t, strings.Contains(string(content), old), "%s has no %q:\n%s", name, old, content)
 	testkit.Must(t, os.WriteFile(name, []byte(strings.ReplaceAll(string(content), old, now)), 0o644))
 }
 
@@ -117,22 +114,18 @@ func TestDebianRoot(t *testing.T) {
 		return cmd
 	})
 	_, gid, home, err := account(r.path, "cabrank")
-	if err != nil || home != "/var/lib/cabrank" {
-		t.Errorf("the user has the home %q (%v)", home, err)
-	}
+	testkit.Want(t, err == nil && home == "/var/lib/cabrank", "the user has the home %q (%v)", home, err)
 	config := filepath.Join(r.path, debianConfig)
-	if got := must(t, exec.Command("stat", "--format=%a %u %g", config)); got != fmt.Sprintf("640 0 %d\n", gid) {
-		t.Errorf("the configuration has mode, owner and group %s", got)
-	}
+	testkit.Equal(t, must(t, exec.Command("stat", "--format=%a %u %g", config)), fmt.Sprintf("640 0 %d\n", gid),
+		"the configuration has mode, owner and group")
 
 	replaceIn(t, config, "workers:\n", "workers:\n  count: 3\n")
 	r.dpkg("--install", nextDebian(t, name))
 	if content, err := os.ReadFile(config); err != nil || !strings.Contains(string(content), "  count: 3\n") {
 		t.Errorf("after an upgrade the configuration is (%v)\n%s", err, content)
 	}
-	if got := must(t, exec.Command("stat", "--format=%a %u %g", config)); got != fmt.Sprintf("640 0 %d\n", gid) {
-		t.Errorf("after an upgrade the configuration has mode, owner and group %s", got)
-	}
+	testkit.Equal(t, must(t, exec.Command("stat", "--format=%a %u %g", config)), fmt.Sprintf("640 0 %d\n", gid),
+		"after an upgrade the configuration has mode, owner and group")
 
 	r.dpkg("--remove", "cabrank")
 	if files := r.files(); !slices.Contains(files, debianConfig) || slices.Contains(files, "/usr/bin/cabrank") {
@@ -140,9 +133,8 @@ func TestDebianRoot(t *testing.T) {
 	}
 	r.dpkg("--purge", "cabrank")
 	for _, file := range r.files() {
-		if !regexp.MustCompile(`^/etc/(passwd-?|g?shadow-?|group-?|\.pwd\.lock)$`).MatchString(file) {
-			t.Errorf("after the purge there is %s", file)
-		}
+		testkit.Want(t, regexp.MustCompile(`^/etc/(passwd-?|g?shadow-?|group-?|\.pwd\.lock)$`).MatchString(file),
+			"after the purge there is %s", file)
 	}
 }
 
@@ -163,9 +155,8 @@ func (h debianHost) dpkg(args ...string) string {
 // none.
 func (h debianHost) main() (pid int) {
 	h.t.Helper()
-	if _, err := fmt.Sscan(h.run("systemctl", "show", "--property=MainPID", "--value", "cabrank"), &pid); err != nil {
-		h.t.Fatal(err)
-	}
+	_, err := fmt.Sscan(h.run("systemctl", "show", "--property=MainPID", "--value", "cabrank"), &pid)
+	testkit.Must(h.t, err)
 	return pid
 }
 
@@ -200,9 +191,8 @@ func TestDebianService(t *testing.T) {
 	next := nextDebian(t, name)
 	h := startSystemd(t, name, next)
 	h.dpkg("--install", filepath.Base(name))
-	if pid := h.main(); pid != 0 {
-		t.Fatalf("without a command process %d runs", pid)
-	}
+	pid := h.main()
+	testkit.Need(t, pid == 0, "without a command process %d runs", pid)
 	if _, err := exec.LookPath("systemd-analyze"); err == nil {
 		if said := h.run("systemd-analyze", "verify", "--man=no", "cabrank.service", "cabrank.socket"); strings.Contains(said, "cabrank") {
 			t.Errorf("systemd-analyze verify: %s", said)
@@ -215,24 +205,18 @@ func TestDebianService(t *testing.T) {
 	said := h.dpkg("--install", filepath.Base(next))
 	enough()
 	second := h.main()
-	if second == 0 || second == first {
-		t.Errorf("after the upgrade of process %d there is process %d; dpkg said\n%s", first, second, said)
-	}
+	testkit.Want(t, second != 0 && second != first,
+		"after the upgrade of process %d there is process %d; dpkg said\n%s", first, second, said)
 
 	h.write(policy, "#!/bin/sh\nexit 101\n")
-	if said := h.dpkg("--install", filepath.Base(next)); !strings.Contains(said, "policy-rc.d forbids a hand-over") {
-		t.Errorf("dpkg does not say that the old version goes on:\n%s", said)
-	}
+	testkit.Says(t, h.dpkg("--install", filepath.Base(next)), "policy-rc.d forbids a hand-over")
 	h.run("rm", policy)
 	h.configure("workers:\n", "workers:\n  cuont: 3\n")
 	said = h.dpkg("--install", filepath.Base(next))
 	h.configure("  cuont: 3\n", "")
-	if !strings.Contains(said, "cuont") || !strings.Contains(said, "To do without the hand-over") {
-		t.Errorf("dpkg does not say why the old version goes on:\n%s", said)
-	}
-	if pid := h.main(); pid != second {
-		t.Errorf("process %d serves, want still %d", pid, second)
-	}
+	testkit.Want(t, strings.Contains(said, "cuont") && strings.Contains(said, "To do without the hand-over"),
+		"dpkg does not say why the old version goes on:\n%s", said)
+	testkit.Equal(t, h.main(), second, "the process that serves")
 	h.goes(next)
 }
 
@@ -240,19 +224,13 @@ func TestDebianService(t *testing.T) {
 func (h debianHost) goes(name string) {
 	h.t.Helper()
 	h.dpkg("--remove", "cabrank")
-	if pid := h.main(); pid != 0 {
-		h.t.Errorf("after the removal there is process %d", pid)
-	}
+	testkit.Equal(h.t, h.main(), 0, "after the removal there is process")
 	h.dpkg("--install", filepath.Base(name))
-	if h.main() == 0 {
-		h.t.Error("what was enabled does not run after the package has come back")
-	}
+	testkit.Want(h.t, h.main() != 0, "what was enabled does not run after the package has come back")
 	h.dpkg("--purge", "cabrank")
 	h.wantNothingLeft()
 	for _, path := range []string{debianConfig, "/var/lib/cabrank", "/usr/lib/systemd/system/cabrank.service"} {
-		if h.command("test", "-e", path).Run() == nil {
-			h.t.Errorf("after the purge there is %s", path)
-		}
+		testkit.Want(h.t, h.command("test", "-e", path).Run() != nil, "after the purge there is %s", path)
 	}
 }
 
@@ -262,7 +240,5 @@ func TestDebianWithoutSystemd(t *testing.T) {
 	h := debianHost{startMachine(t, []string{name})}
 	h.run("rm", "-f", "/usr/bin/systemd-sysusers")
 	h.dpkg("--install", filepath.Base(name))
-	if got := h.run("getent", "passwd", "cabrank"); !strings.Contains(got, ":/var/lib/cabrank:/usr/sbin/nologin") {
-		t.Errorf("the user is %s", got)
-	}
+	testkit.Says(t, h.run("getent", "passwd", "cabrank"), ":/var/lib/cabrank:/usr/sbin/nologin")
 }

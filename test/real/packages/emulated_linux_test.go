@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"debug/elf"
 	"io/fs"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
@@ -32,14 +31,11 @@ func TestLinuxOnARM64(t *testing.T) {
 	}
 	first, of := []byte(nil), ""
 	for _, file := range packagesForARM64(t) {
-		program, err := os.ReadFile(programIn(t, file))
-		testkit.Must(t, err)
+		program := testkit.ReadFile(t, programIn(t, file))
 		if first == nil {
 			first, of = program, file
 		}
-		if !bytes.Equal(first, program) {
-			t.Errorf("%s and %s have not the same program", filepath.Base(of), filepath.Base(file))
-		}
+		testkit.Want(t, bytes.Equal(first, program), "%s and %s have not the same program", filepath.Base(of), filepath.Base(file))
 	}
 	checkEmulator(t)
 	i := unpackImage(t, "arm64")
@@ -91,15 +87,11 @@ func programIn(t *testing.T, file string) (program string) {
 			return nil // one of the other files
 		}
 		defer binary.Close()
-		if binary.Machine != elf.EM_AARCH64 || program != "" {
-			t.Errorf("%s has %s (%v) beside %q", file, path, binary.Machine, program)
-		}
+		testkit.Want(t, binary.Machine == elf.EM_AARCH64 && program == "", "%s has %s (%v) beside %q", file, path, binary.Machine, program)
 		program = path
 		return nil
 	})
-	if err != nil || program == "" {
-		t.Fatalf("no program in %s (%v)", file, err)
-	}
+	testkit.Need(t, err == nil && program != "", "no program in %s (%v)", file, err)
 	return program
 }
 

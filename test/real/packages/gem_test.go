@@ -25,9 +25,7 @@ func newGemHome(t *testing.T) *gemHome {
 	t.Helper()
 	g := &gemHome{place{t: t, dir: harness.ShortTempDir(t)}}
 	ruby, err := exec.LookPath("ruby")
-	if err != nil {
-		t.Fatalf("%v: run 'scripts/install-deps.sh workers' first", err)
-	}
+	testkit.Need(t, err == nil, "%v: run 'scripts/install-deps.sh workers' first", err)
 	g.env = []string{
 		"HOME=" + g.dir, "GEM_HOME=" + filepath.Join(g.dir, "gems"), "LANG=C.UTF-8",
 		"PATH=" + filepath.Join(g.dir, "gems", "bin") + ":" + filepath.Dir(ruby) + ":/usr/bin:/bin",
@@ -76,9 +74,8 @@ func gemPlatform(t *testing.T) string {
 func TestGem(t *testing.T) {
 	g := newGemHome(t)
 	said := g.run("gem", "install", "--local", "--document", "ri,rdoc", thisGem(t))
-	if !strings.Contains(said, "Successfully installed cabrank-") || regexp.MustCompile(`(?i)warning|error`).MatchString(said) {
-		t.Errorf("gem install said\n%s", said)
-	}
+	testkit.Want(t, strings.Contains(said, "Successfully installed cabrank-") && !regexp.MustCompile(`(?i)warning|error`).MatchString(said),
+		"gem install said\n%s", said)
 	works(t, func(args ...string) *exec.Cmd { return g.command(append([]string{"cabrank"}, args...)...) })
 
 	path := g.run("ruby", "-W", "-r", "cabrank", "-e", "print Cabrank.path")
@@ -86,9 +83,8 @@ func TestGem(t *testing.T) {
 		t.Errorf("Cabrank.path is %s, which says\n%s", path, said)
 	}
 	g.run("gem", "uninstall", "--executables", "cabrank")
-	if left := g.files(); len(left) > 0 {
-		t.Errorf("gem uninstall has left %q", left)
-	}
+	left := g.files()
+	testkit.Want(t, len(left) == 0, "gem uninstall has left %q", left)
 }
 
 // The command becomes the program: the process that was started is Cabrank, whatever it
@@ -99,12 +95,9 @@ func TestGemLeavesNoRuby(t *testing.T) {
 	path := g.run("ruby", "-r", "cabrank", "-e", "print Cabrank.path")
 	c := g.start(".", nil, append([]string{"cabrank", "run", "--"}, harness.FaultWorker(t, "-say", "a  b $HOME 'c'")...)...)
 	c.WaitWorkers(1)
-	if got, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", c.PID)); err != nil || got != path {
-		t.Errorf("the process is %s (%v), want %s", got, err, path)
-	}
-	if !strings.Contains(c.Output(), `"a  b $HOME 'c'"`) {
-		t.Errorf("the arguments have changed: %s", c.Output())
-	}
+	got, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", c.PID))
+	testkit.Want(t, err == nil && got == path, "the process is %s (%v), want %s", got, err, path)
+	testkit.Says(t, c.Output(), `"a  b $HOME 'c'"`)
 	if rubies := rubies(c); len(rubies) > 0 {
 		t.Errorf("still there: %s", harness.Describe(rubies))
 	}
@@ -121,9 +114,8 @@ func TestGemOfAnotherPlatform(t *testing.T) {
 		wrong := harness.StartCommand(t, g.command("ruby", filepath.Join(folder, "exe", name), "version"))
 		wrong.WantExit(harness.Patience, 2)
 		line := regexp.MustCompile(`^cabrank: the gem in \S+ is for arm64-darwin, and this Ruby is for ` + gemPlatform(t) + `: .*\n$`)
-		if !line.MatchString(wrong.Log()) || wrong.Output() != "" {
-			t.Errorf("%s said %q, want a line like %s", name, wrong.Log()+wrong.Output(), line)
-		}
+		testkit.Want(t, line.MatchString(wrong.Log()) && wrong.Output() == "",
+			"%s said %q, want a line like %s", name, wrong.Log()+wrong.Output(), line)
 	}
 }
 
@@ -150,4 +142,57 @@ func rubies(c *harness.Cabrank) (all []int) {
 		}
 	}
 	return all
+}
+
+// What the gem says of itself is what RubyGems would have written, to the letter, from
+// testdata/cabrank.gemspec: all but the date and its own version.
+func TestGemIsAsRubyGemsBuildsIt(t *testing.T) {
+	g := newGemHome(t)
+	ours := thisGem(t)
+	g.run("gem", "unpack", "--target", g.dir, ours)
+	folder := strings.TrimSuffix(filepath.Base(ours), ".gem")
+	gemspec := testkit.ReadFile(t, filepath.Join("testdata", "cabrank.gemspec"))
+	g.write(filepath.Join(folder, "cabrank.gemspec"), string(gemspec))
+	g.write(filepath.Join(folder, "libexec", gemPlatform(t), "cabrank"), "") // to pack it takes seconds
+	g.env = append(g.env, "PLATFORM="+gemPlatform(t), "TREE_VERSION="+version(t),
+		"GEM_VERSION="+regexp.MustCompile(`^cabrank-(.+)-\w+-\w+$`).FindStringSubmatch(folder)[1])
+	theirs := filepath.Join(g.dir, "theirs.gem")
+	said := g.in(folder).run("gem", "build", "--strict", "--output", theirs, "cabrank.gemspec")
+	testkit.Want(t, !strings.Contains(said, "WARNING"), "gem build said\n%s", said)
+
+	if got, want := g.run("gem", "spec", ours), g.run("gem", "spec", theirs); undated(got) != undated(want) {
+		t.Errorf("gem spec prints\n%s\nwant\n%s", got, want)
+	}
+	if got, want := metadata(t, ours), metadata(t, theirs); undated(got) != undated(want) {
+		t.Errorf("metadata.gz is\n%s\nwant\n%s", got, want)
+	}
+}
+
+// metadata is what the file metadata.gz of a gem has.
+func metadata(t *testing.T, gem string) string {
+	t.Helper()
+	return must(t, exec.Command("sh", "-c", `tar -xOf "$0" metadata.gz | gzip -d`, gem))
+}
+
+// undated is a specification without what depends on the day and the machine.
+func undated(spec string) string {
+	return regexp.MustCompile(`(?m)^(date|rubygems_version): .*\n`).ReplaceAllString(spec, "")
+}
+
+// gemSource makes a folder that Bundler takes gems from: those that are given, and
+// stand-ins for rails, which is empty, and for gruf, which serves examples/ruby.
+func gemSource(t *testing.T, gems ...string) (folder string) {
+	t.Helper()
+	const script = `mkdir "$1/gems"
+cp -r testdata/gruf "$2/gruf"
+cp -r ../../../examples/ruby "$2/gruf/ruby"
+for gem; do case $gem in *.gem) cp "$gem" "$1/gems";; esac; done
+cd "$2/gruf"
+ruby -e 'print Gem::Specification.new("rails", "8.1.0") { |s| s.summary, s.authors = "Stands in", ["Cabrank authors"] }.to_ruby' >rails.gemspec
+gem build --output "$1/gems/gruf-2.99.0.gem" gruf.gemspec
+gem build --output "$1/gems/rails-8.1.0.gem" rails.gemspec
+gem generate_index --directory "$1"`
+	folder = t.TempDir()
+	must(t, exec.Command("sh", append([]string{"-euc", script, "sh", folder, t.TempDir()}, gems...)...))
+	return folder
 }

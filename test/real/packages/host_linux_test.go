@@ -49,17 +49,14 @@ func TestSystemdAfterAnUpgrade(t *testing.T) {
 	for _, command := range []string{"stop", "restart"} {
 		first, before := h.main(), h.fourCalls()
 		h.run("cabrank", "upgrade")
-		if second := h.main(); second == first {
-			t.Fatalf("after the upgrade of process %d that is still the main one", first)
-		}
+		testkit.Need(t, h.main() != first, "after the upgrade of process %d that is still the main one", first)
 		after := h.fourCalls()
 		h.run("systemctl", command, "cabrank")
 		for _, calls := range []*harness.Process{before, after} {
 			calls.WantExit(harness.Patience, 0)
 		}
-		if got := h.run("systemctl", "show", "--property=Result", "--value", "cabrank"); got != "success\n" {
-			t.Errorf("systemctl %s: the service ended by %s", command, got)
-		}
+		testkit.Equal(t, h.run("systemctl", "show", "--property=Result", "--value", "cabrank"), "success\n",
+			"systemctl %s: the service ended by", command)
 		h.run("systemctl", "start", "cabrank")
 	}
 
@@ -77,9 +74,7 @@ func TestSystemdAfterAnUpgrade(t *testing.T) {
 // written in Ruby gets on with what it may do.
 func TestSystemdUnit(t *testing.T) {
 	h := demoHost(t, "20ms")
-	if got := h.run("systemctl", "is-active", "cabrank.socket", "cabrank"); got != "active\nactive\n" {
-		t.Errorf("socket and service are %q", got)
-	}
+	testkit.Equal(t, h.run("systemctl", "is-active", "cabrank.socket", "cabrank"), "active\nactive\n", "socket and service")
 	enough := h.load()
 	h.run("systemctl", "restart", "cabrank")
 	enough()
@@ -88,14 +83,10 @@ func TestSystemdUnit(t *testing.T) {
 	h.run("systemctl", "restart", "cabrank")
 	h.run("ruby", "/srv/shop/client.rb", "localhost:8080")
 	h.run("cabrank", "stop") // the log is written by then
-	if said := h.run("cat", "/var/log/cabrank/calls.log"); !strings.Contains(said, `"code":"OK"`) {
-		t.Errorf("the access log has\n%s", said)
-	}
+	testkit.Says(t, h.run("cat", "/var/log/cabrank/calls.log"), `"code":"OK"`)
 	said := h.run("systemd-analyze", "--no-pager", "security", "cabrank")
 	var exposure float64
 	_, rest, _ := strings.Cut(said, "Overall exposure level for cabrank.service: ")
 	_, _ = fmt.Sscan(rest, &exposure)
-	if exposure == 0 || exposure > 4 {
-		t.Errorf("systemd-analyze security: %v, want 4 at most\n%s", exposure, said)
-	}
+	testkit.Want(t, exposure != 0 && exposure <= 4, "systemd-analyze security: %v, want 4 at most\n%s", exposure, said)
 }

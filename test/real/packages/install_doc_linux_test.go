@@ -71,9 +71,7 @@ func (e example) play(t *testing.T) {
 func (e example) packages(t *testing.T) []string {
 	t.Helper()
 	all, err := filepath.Glob(filepath.Join(harness.Root(t), "dist", "*"))
-	if err != nil || len(all) == 0 {
-		t.Fatalf("dist/ has %d files, %v: run 'make packages' first", len(all), err)
-	}
+	testkit.Need(t, err == nil && len(all) != 0, "dist/ has %d files, %v: run 'make packages' first", len(all), err)
 	var named []string
 	text := e.text()
 	for _, name := range all {
@@ -89,9 +87,7 @@ func (c *terminal) do(s step, unjudged bool) {
 	c.t.Helper()
 	c.enter(s.command)
 	text, status := c.result(s.command, typingBound)
-	if status != 0 && !unjudged {
-		c.t.Errorf("$ %s\nended by %d, want 0; it printed:\n%s", s.command, status, text)
-	}
+	testkit.Want(c.t, status == 0 || unjudged, "$ %s\nended by %d, want 0; it printed:\n%s", s.command, status, text)
 	if line := s.missing(text); line != "" {
 		c.t.Errorf("$ %s\nprinted no line, or not in this place: %s\nbut:\n%s", s.command, line, text)
 	}
@@ -103,9 +99,7 @@ func (c *terminal) start(s step) {
 	c.enter(s.command)
 	testkit.Eventually(c.t, typingBound, "what is printed by: "+s.command, func() bool {
 		text, status := c.printed()
-		if status >= 0 {
-			c.t.Fatalf("$ %s\nended by %d, but has to go on; it printed:\n%s", s.command, status, text)
-		}
+		testkit.Need(c.t, status < 0, "$ %s\nended by %d, but has to go on; it printed:\n%s", s.command, status, text)
 		return s.missing(text) == ""
 	})
 }
@@ -113,17 +107,14 @@ func (c *terminal) start(s step) {
 // What is compared is what stays on the screen, in the order of the page.
 func TestShownLines(t *testing.T) {
 	printed := shown("\x1b[1mone\x1b[0m\r\ntwo\rthree\x1b[2K\r\n\x1b[1G\x1b[0Kfour\r\n")
-	if want := "one\nthree\nfour\n"; printed != want {
-		t.Errorf("it shows %q, want %q", printed, want)
-	}
+	want := "one\nthree\nfour\n"
+	testkit.Want(t, printed == want, "it shows %q, want %q", printed, want)
 	for line, prints := range map[string][]string{
 		"":     {"one", "…r"},
 		"five": {"t…e", "five"},
 		"one":  {"four", "one"},
 		"thr":  {"thr"},
 	} {
-		if missing := (step{prints: prints}).missing(printed); missing != line {
-			t.Errorf("of %q it misses %q, want %q", prints, missing, line)
-		}
+		testkit.Equal(t, (step{prints: prints}).missing(printed), line, "what it misses of %q", prints)
 	}
 }

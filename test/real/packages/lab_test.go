@@ -8,6 +8,8 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // The lab's archive, unpacked beside the program, is what cabrank lab starts; each has the
@@ -20,13 +22,9 @@ func TestLabArchive(t *testing.T) {
 	}
 	list := exec.Command(filepath.Join(home, "cabrank"), "lab", "list")
 	list.Env = []string{"PATH=/usr/bin:/bin"}
-	if said := must(t, list); !strings.Contains(said, "connections") {
-		t.Errorf("cabrank lab list: %s", said)
-	}
+	testkit.Says(t, must(t, list), "connections")
 	pages, err := filepath.Glob(filepath.Join(home, "share", "man", "man1", "cabrank-lab*"))
-	if err != nil || len(pages) < 8 {
-		t.Errorf("%d pages of the lab, want one for each command: %v", len(pages), err)
-	}
+	testkit.Want(t, err == nil && len(pages) >= 8, "%d pages of the lab, want one for each command: %v", len(pages), err)
 }
 
 // Both Debian packages can be on one host: no file is in two of them.
@@ -35,13 +33,10 @@ func TestLabDebian(t *testing.T) {
 	for _, name := range []string{"cabrank", "cabrank-lab"} {
 		deb := dist(t, name+"_*_"+runtime.GOARCH+".deb")
 		for file := range strings.FieldsSeq(must(t, exec.Command("sh", "-c", `dpkg-deb --fsys-tarfile "$0" | tar -t`, deb))) {
-			if other := seen[file]; other != "" && !strings.HasSuffix(file, "/") {
-				t.Errorf("%s is in %s and in %s", file, other, name)
-			}
+			other := seen[file]
+			testkit.Want(t, other == "" || strings.HasSuffix(file, "/"), "%s is in %s and in %s", file, other, name)
 			seen[file] = name
 		}
-		if seen["./usr/bin/"+name] != name {
-			t.Errorf("%s is not in its package", name)
-		}
+		testkit.Want(t, seen["./usr/bin/"+name] == name, "%s is not in its package", name)
 	}
 }

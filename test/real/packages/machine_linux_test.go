@@ -77,9 +77,7 @@ func (m *machine) boot(role string, ready func(said string) bool) {
 	if m.life, err = m.first.StdinPipe(); err == nil {
 		err = m.first.Start()
 	}
-	if err != nil {
-		m.t.Fatalf("start a machine: %v", err)
-	}
+	testkit.Need(m.t, err == nil, "start a machine: %v", err)
 	if role == systemdRole {
 		m.life = systemdLife{m.first, m.plan.Cgroup}
 	}
@@ -125,9 +123,7 @@ func planMachine(t *testing.T, packages []string) machinePlan {
 func resolved(t *testing.T, path string) string {
 	t.Helper()
 	path, err := filepath.EvalSymlinks(path)
-	if err != nil {
-		t.Fatalf("%v: run 'scripts/install-deps.sh workers' first", err)
-	}
+	testkit.Need(t, err == nil, "%v: run 'scripts/install-deps.sh workers' first", err)
 	return path
 }
 

@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/cabrank/cabrank/internal/testkit"
 	"github.com/cabrank/cabrank/test/real/harness"
 )
 
@@ -32,9 +33,7 @@ func TestNPMOnATerminal(t *testing.T) {
 			c.WantExit(harness.StopBound, 0)
 			c.WaitNoneLeft(harness.Patience)
 			for _, again := range []string{"taken for the same signal", "not waiting for calls"} {
-				if strings.Contains(c.Log(), again) {
-					t.Errorf("the signal has come twice:\n%s", c.Log())
-				}
+				testkit.Want(t, !strings.Contains(c.Log(), again), "the signal has come twice:\n%s", c.Log())
 			}
 		})
 	}

@@ -27,9 +27,7 @@ func newNodeProject(t *testing.T) *nodeProject {
 	t.Helper()
 	n := &nodeProject{place{t: t, dir: filepath.Join(harness.ShortTempDir(t), "my shop")}}
 	node, err := exec.LookPath("node")
-	if err != nil {
-		t.Fatalf("%v: run 'scripts/install-deps.sh workers' first", err)
-	}
+	testkit.Need(t, err == nil, "%v: run 'scripts/install-deps.sh workers' first", err)
 	n.env = []string{
 		"HOME=" + n.dir, "PATH=" + filepath.Join(n.dir, "node_modules", ".bin") + ":" + filepath.Dir(node) + ":/usr/bin:/bin",
 		"npm_config_offline=true", "npm_config_audit=false", "npm_config_fund=false", "npm_config_update_notifier=false",
@@ -69,9 +67,7 @@ func TestNPM(t *testing.T) {
 		{"node", "-p", `require("cabrank").path()`},
 		{"node", "--input-type=module", "-e", `import { path } from "cabrank"; console.log(path())`},
 	} {
-		if got := strings.TrimSpace(n.run(line...)); got != n.program() {
-			t.Errorf("%s prints %s, want %s", line, got, n.program())
-		}
+		testkit.Equal(t, strings.TrimSpace(n.run(line...)), n.program(), "%s prints", line)
 	}
 	t.Run("command", func(t *testing.T) {
 		command := n.starting("cabrank")
@@ -85,9 +81,8 @@ func TestNPM(t *testing.T) {
 	})
 	t.Run("by Node", func(t *testing.T) { byNode(t, n.starting("node", "node_modules/.bin/cabrank")) })
 	n.run("npm", "uninstall", "cabrank", "@cabrank/"+npmPlatform())
-	if left := named(t, filepath.Join(n.dir, "node_modules")); len(left) > 0 {
-		t.Errorf("npm uninstall has left %q", left)
-	}
+	left := named(t, filepath.Join(n.dir, "node_modules"))
+	testkit.Want(t, len(left) == 0, "npm uninstall has left %q", left)
 }
 
 // starting makes command lines that begin with the same words.
@@ -107,9 +102,7 @@ func byNode(t *testing.T, command func(args ...string) *exec.Cmd) {
 	c.Signal(syscall.SIGUSR1) // which otherwise begins a debugger
 	c.Signal(syscall.SIGHUP)
 	c.WaitLog(harness.Patience, "workers replaced")
-	if strings.Contains(c.Log(), "Debugger") {
-		t.Errorf("Node has begun a debugger:\n%s", c.Log())
-	}
+	testkit.Want(t, !strings.Contains(c.Log(), "Debugger"), "Node has begun a debugger:\n%s", c.Log())
 	c.Stop()
 
 	killed := startRun(t, command, harness.FaultWorker(t)...)
@@ -120,9 +113,8 @@ func byNode(t *testing.T, command func(args ...string) *exec.Cmd) {
 		}
 	}
 	killed.ExitCode(harness.Patience)
-	if status := killed.Cmd.ProcessState.Sys().(syscall.WaitStatus); status.Signal() != syscall.SIGKILL {
-		t.Errorf("ended with %v, want the signal that has ended the program", killed.Cmd.ProcessState)
-	}
+	testkit.Want(t, killed.Cmd.ProcessState.Sys().(syscall.WaitStatus).Signal() == syscall.SIGKILL,
+		"ended with %v, want the signal that has ended the program", killed.Cmd.ProcessState)
 	killed.WaitNoneLeft(harness.Patience)
 }
 
@@ -159,12 +151,9 @@ func TestNPMPack(t *testing.T) {
 		}
 		cmd := n.command("npm", "pack", "--dry-run", "--json", filepath.Join(dir, "package"))
 		out, err := cmd.Output()
-		if err != nil {
-			t.Fatalf("npm pack: %v", err)
-		}
-		if err := json.Unmarshal(out, &packed); err != nil || len(packed) != 1 {
-			t.Fatalf("npm pack: %v: %s", err, out)
-		}
+		testkit.Need(t, err == nil, "npm pack: %v", err)
+		err = json.Unmarshal(out, &packed)
+		testkit.Need(t, err == nil && len(packed) == 1, "npm pack: %v: %s", err, out)
 		theirs, ours := map[string]fs.FileMode{}, map[string]fs.FileMode{}
 		for _, f := range packed[0].Files {
 			theirs[f.Path] = f.Mode
@@ -178,8 +167,6 @@ func TestNPMPack(t *testing.T) {
 			return err
 		})
 		testkit.Must(t, err)
-		if !maps.Equal(ours, theirs) {
-			t.Errorf("%s has %v, npm would pack %v", name, ours, theirs)
-		}
+		testkit.Want(t, maps.Equal(ours, theirs), "%s has %v, npm would pack %v", name, ours, theirs)
 	}
 }

@@ -4,10 +4,11 @@ package packages_test
 
 import (
 	"fmt"
-	"os"
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // example is one heading of a page with what stands below it, to be played on a machine
@@ -38,10 +39,7 @@ var heading = regexp.MustCompile(`^#{1,6} (.+)$`)
 // readPage returns the examples of a page that have something to type.
 func readPage(t *testing.T, name string) []example {
 	t.Helper()
-	text, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := testkit.ReadFile(t, name)
 	var (
 		all    []example
 		now    example
@@ -57,9 +55,7 @@ func readPage(t *testing.T, name string) []example {
 			inside.Reset()
 		case fence != nil && line == "```":
 			b, err := readBlock(fence[0], fence[1], inside.String())
-			if err != nil {
-				t.Fatalf("%s, %s: %v", name, now.heading, err)
-			}
+			testkit.Need(t, err == nil, "%s, %s: %v", name, now.heading, err)
 			now.blocks = append(now.blocks, b)
 			fence = nil
 		case fence != nil:

@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"fmt"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -21,25 +20,18 @@ import (
 // The list of what is in the programs is as CycloneDX has it, by the schema that comes with
 // its library, and has the hashes of the programs that are in the archives.
 func TestMaterials(t *testing.T) {
-	content, err := os.ReadFile(dist(t, "cabrank-[0-9]*.cdx.json"))
-	testkit.Must(t, err)
+	content := testkit.ReadFile(t, dist(t, "cabrank-[0-9]*.cdx.json"))
 	list, err := jsonschema.UnmarshalJSON(bytes.NewReader(content))
 	testkit.Must(t, err)
-	if err := cycloneDX(t).Validate(list); err != nil {
-		t.Error(err)
-	}
+	testkit.Must(t, cycloneDX(t).Validate(list))
 	for _, platform := range []string{"linux amd64", "linux arm64", "darwin amd64", "darwin arm64"} {
 		system, arch, _ := strings.Cut(platform, " ")
-		program, err := os.ReadFile(filepath.Join(unpacked(t, system, arch), "cabrank"))
-		testkit.Must(t, err)
-		if sum := fmt.Sprintf("%x", sha256.Sum256(program)); !bytes.Contains(content, []byte(sum)) {
-			t.Errorf("the hash of the program for %s is not in it: %s", platform, sum)
-		}
+		program := testkit.ReadFile(t, filepath.Join(unpacked(t, system, arch), "cabrank"))
+		sum := fmt.Sprintf("%x", sha256.Sum256(program))
+		testkit.Want(t, bytes.Contains(content, []byte(sum)), "the hash of the program for %s is not in it: %s", platform, sum)
 	}
 	for _, module := range []string{"pkg:golang/google.golang.org/protobuf@", "pkg:golang/std@1."} {
-		if !bytes.Contains(content, []byte(module)) {
-			t.Errorf("%s is not in it", module)
-		}
+		testkit.Want(t, bytes.Contains(content, []byte(module)), "%s is not in it", module)
 	}
 }
 
@@ -55,8 +47,7 @@ func cycloneDX(t *testing.T) *jsonschema.Schema {
 		"http://cyclonedx.org/schema/spdx.schema.json":     "spdx.schema.json",
 		"http://cyclonedx.org/schema/jsf-0.82.schema.json": "jsf-0.82.schemax.json",
 	} {
-		text, err := os.ReadFile(filepath.Join(strings.TrimSpace(string(folder)), "schema", file))
-		testkit.Must(t, err)
+		text := testkit.ReadFile(t, filepath.Join(strings.TrimSpace(string(folder)), "schema", file))
 		value, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
 		testkit.Must(t, err)
 		testkit.Must(t, compiler.AddResource(name, value))

@@ -39,23 +39,16 @@ func TestTarball(t *testing.T) {
 // There is no macOS here: its programs are judged by what is in them.
 func TestTarballOfMacOS(t *testing.T) {
 	for arch, cpu := range map[string]macho.Cpu{"amd64": macho.CpuAmd64, "arm64": macho.CpuArm64} {
-		content, err := os.ReadFile(filepath.Join(unpacked(t, "darwin", arch), "cabrank"))
-		testkit.Must(t, err)
+		content := testkit.ReadFile(t, filepath.Join(unpacked(t, "darwin", arch), "cabrank"))
 		program, err := macho.NewFile(strings.NewReader(string(content)))
-		if err != nil || program.Cpu != cpu || program.Type != macho.TypeExec {
-			t.Fatalf("%s: no program for %v: %v", arch, cpu, err)
-		}
-		if !strings.Contains(string(content), version(t)) {
-			t.Errorf("%s: the version %s is not in it", arch, version(t))
-		}
+		testkit.Need(t, err == nil && program.Cpu == cpu && program.Type == macho.TypeExec, "%s: no program for %v: %v", arch, cpu, err)
+		testkit.Want(t, strings.Contains(string(content), version(t)), "%s: the version %s is not in it", arch, version(t))
 		for _, load := range program.Loads { // macOS on arm64 starts nothing that is not signed
 			if raw := load.Raw(); len(raw) > 3 && program.ByteOrder.Uint32(raw) == 0x1d {
 				arch = ""
 			}
 		}
-		if arch == "arm64" {
-			t.Errorf("%s: there is no signature (LC_CODE_SIGNATURE)", arch)
-		}
+		testkit.Want(t, arch != "arm64", "%s: there is no signature (LC_CODE_SIGNATURE)", arch)
 	}
 }
 
@@ -64,13 +57,10 @@ func TestTarballOfMacOS(t *testing.T) {
 func TestManual(t *testing.T) {
 	folder := unpacked(t, runtime.GOOS, runtime.GOARCH)
 	pages, err := filepath.Glob(filepath.Join(folder, "share", "man", "man[15]", "*"))
-	if err != nil || len(pages) < 20 {
-		t.Fatalf("%d pages, want one for each command and cabrank.yml(5): %v", len(pages), err)
-	}
+	testkit.Need(t, err == nil && len(pages) >= 20, "%d pages, want one for each command and cabrank.yml(5): %v", len(pages), err)
 	set := exec.Command("groff", append([]string{"-man", "-Tutf8", "-ww", "-z"}, pages...)...)
-	if out, err := set.CombinedOutput(); err != nil || len(out) > 0 {
-		t.Errorf("groff: %v: %s", err, out)
-	}
+	out, err := set.CombinedOutput()
+	testkit.Want(t, err == nil && len(out) == 0, "groff: %v: %s", err, out)
 	shown, err := exec.Command("groff", "-man", "-Tascii", "-P-c", "-rLL=200n", filepath.Join(folder, "share", "man", "man1", "cabrank-run.1")).Output()
 	testkit.Must(t, err)
 	page := string(shown)
@@ -82,9 +72,8 @@ func TestManual(t *testing.T) {
 	help, err := exec.Command(filepath.Join(folder, "cabrank"), "run", "--help").Output()
 	testkit.Must(t, err)
 	for word := range strings.FieldsSeq(string(help)) {
-		if strings.HasPrefix(word, "--") && !strings.Contains(page, word) {
-			t.Errorf("%s is in --help and not on the page\n%s", word, page)
-		}
+		testkit.Want(t, !strings.HasPrefix(word, "--") || strings.Contains(page, word),
+			"%s is in --help and not on the page\n%s", word, page)
 	}
 }
 
@@ -97,28 +86,21 @@ func TestCompletion(t *testing.T) {
 . "$1"; COMP_TYPE=9 COMP_LINE="cabrank upg" COMP_POINT=11; __start_cabrank; echo "${COMPREPLY[@]}"`
 	complete := exec.Command("bash", "-c", ask, "bash", filepath.Join(scripts, "bash-completion", "completions", "cabrank"))
 	complete.Env = []string{"PATH=" + folder + ":/usr/bin:/bin"}
-	if out, err := complete.Output(); err != nil || !strings.HasPrefix(string(out), "upgrade") {
-		t.Errorf("bash completes upg by %q (%v)", out, err)
-	}
+	out, err := complete.Output()
+	testkit.Want(t, err == nil && strings.HasPrefix(string(out), "upgrade"), "bash completes upg by %q (%v)", out, err)
 	for name, want := range map[string]string{"zsh/site-functions/_cabrank": "#compdef cabrank", "fish/vendor_completions.d/cabrank.fish": "# fish completion for cabrank"} {
 		script, err := os.ReadFile(filepath.Join(scripts, name))
-		if err != nil || !strings.HasPrefix(string(script), want) {
-			t.Errorf("%s does not begin with %q (%v)", name, want, err)
-		}
+		testkit.Want(t, err == nil && strings.HasPrefix(string(script), want), "%s does not begin with %q (%v)", name, want, err)
 	}
 }
 
 // The sums are those of the files, and all files have one.
 func TestChecksums(t *testing.T) {
-	sums, err := os.ReadFile(dist(t, "SHA256SUMS"))
-	testkit.Must(t, err)
+	sums := testkit.ReadFile(t, dist(t, "SHA256SUMS"))
 	files, _ := filepath.Glob(filepath.Join(filepath.Dir(dist(t, "SHA256SUMS")), "*"))
 	for _, name := range files {
-		content, err := os.ReadFile(name)
-		testkit.Must(t, err)
+		content := testkit.ReadFile(t, name)
 		line := fmt.Sprintf("%x  %s\n", sha256.Sum256(content), filepath.Base(name))
-		if filepath.Base(name) != "SHA256SUMS" && !strings.Contains(string(sums), line) {
-			t.Errorf("SHA256SUMS has no line %s", line)
-		}
+		testkit.Want(t, filepath.Base(name) == "SHA256SUMS" || strings.Contains(string(sums), line), "SHA256SUMS has no line %s", line)
 	}
 }

@@ -92,9 +92,8 @@ func (m *machine) open() *terminal {
 // enter types a command.
 func (c *terminal) enter(command string) {
 	c.t.Helper()
-	if _, err := io.WriteString(c.typing, command+"\x00"); err != nil {
-		c.t.Fatalf("type %q: %v", command, err)
-	}
+	_, err := io.WriteString(c.typing, command+"\x00")
+	testkit.Need(c.t, err == nil, "type %q: %v", command, err)
 }
 
 // printed returns what the present command has printed, and its status: -1 while it runs.
@@ -131,9 +130,8 @@ func (c *terminal) terminate(command string) {
 	if _, status := c.printed(); status >= 0 {
 		return // it was ended by what was typed
 	}
-	if err := syscall.Kill(c.foreground(), syscall.SIGTERM); err != nil {
-		c.t.Fatalf("end %s: %v", command, err)
-	}
+	err := syscall.Kill(c.foreground(), syscall.SIGTERM)
+	testkit.Need(c.t, err == nil, "end %s: %v", command, err)
 	if text, status := c.result(command, harness.Patience); status != 0 {
 		c.t.Errorf("%s\nended by %d after SIGTERM, want 0; it printed:\n%s", command, status, text)
 	}

@@ -38,9 +38,7 @@ func newVenv(t *testing.T) *venv {
 func (v *venv) packages() string {
 	v.t.Helper()
 	found, err := filepath.Glob(filepath.Join(v.dir, "lib", "python3*", "site-packages"))
-	if err != nil || len(found) != 1 {
-		v.t.Fatalf("site-packages: %q, %v", found, err)
-	}
+	testkit.Need(v.t, err == nil && len(found) == 1, "site-packages: %q, %v", found, err)
 	return found[0]
 }
 
@@ -81,9 +79,7 @@ func TestWheel(t *testing.T) {
 	v.run("pip", "install", thisWheel(t))
 	v.run("pip", "check")
 	program := filepath.Join(v.dir, "bin", "cabrank")
-	if got := v.run("python3", "-c", "import cabrank; print(cabrank.path())"); got != program+"\n" {
-		t.Errorf("cabrank.path() is %s, want %s", got, program)
-	}
+	testkit.Equal(t, v.run("python3", "-c", "import cabrank; print(cabrank.path())"), program+"\n", "cabrank.path()")
 	v.lend()
 	worker := []string{"python3", filepath.Join(harness.Root(t), "examples", "python", "worker.py")}
 	for name, start := range map[string][]string{"command": {"cabrank"}, "module": {"python3", "-m", "cabrank"}} {
@@ -94,9 +90,8 @@ func TestWheel(t *testing.T) {
 		})
 	}
 	v.run("pip", "uninstall", "--yes", "cabrank")
-	if left := named(t, v.dir); len(left) > 0 {
-		t.Errorf("pip uninstall has left %q", left)
-	}
+	left := named(t, v.dir)
+	testkit.Want(t, len(left) == 0, "pip uninstall has left %q", left)
 	t.Run("--target", func(t *testing.T) { v.elsewhere(t, "--target", "") })
 	t.Run("--prefix", func(t *testing.T) { v.elsewhere(t, "--prefix", strings.TrimPrefix(v.packages(), v.dir)) })
 }
