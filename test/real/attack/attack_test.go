@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -136,7 +137,6 @@ func TestAttacksUnderLoad(t *testing.T) {
 	}
 	rows.Flush()
 	t.Logf("\n%s", table.String())
-	c.Stop()
 }
 
 func (s siege) run(t *testing.T, c *harness.Cabrank, good demopb.GreeterClient, rows io.Writer) {
@@ -156,18 +156,10 @@ func (s siege) run(t *testing.T, c *harness.Cabrank, good demopb.GreeterClient, 
 	ratio := float64(hurt) / float64(calm)
 	fmt.Fprintf(rows, "%s\t%v\t%v\t%.2f\t%d\t%d\t%d\t%.0f\t\n", s.name, calm.Round(10*time.Microsecond),
 		hurt.Round(10*time.Microsecond), ratio, before, most, steps, now)
-	if steps == 0 {
-		t.Error("there was no attack")
-	}
-	if ratio > mostSlower {
-		t.Errorf("p99 %v, %v in calm: %.1f times", hurt, calm, ratio)
-	}
-	if most > before+s.memory() {
-		t.Errorf("%d KiB, %d before", most, before)
-	}
-	if s.reason != "" && now == 0 {
-		t.Errorf("no connection was ended for %s", s.reason)
-	}
+	testkit.Want(t, steps != 0, "there was no attack")
+	testkit.Want(t, ratio <= mostSlower, "p99 %v, %v in calm: %.1f times", hurt, calm, ratio)
+	testkit.Want(t, most <= before+s.memory(), "%d KiB, %d before", most, before)
+	testkit.Want(t, s.reason == "" || now != 0, "no connection was ended for %s", s.reason)
 	testkit.Eventually(t, harness.Patience, "the attack's goroutines to end", func() bool {
 		return c.Metric("go_goroutines") <= threads+5
 	})
@@ -280,9 +272,7 @@ func (s siege) connection(ctx context.Context, addr string, pace *time.Ticker) (
 func callInTime(t *testing.T, good demopb.GreeterClient) []time.Duration {
 	t.Helper()
 	took, failed := inRhythm(t, good, goodPace, turn)
-	if len(failed) > 0 || len(took) == 0 {
-		t.Errorf("calls failed: %v", failed)
-	}
+	testkit.Want(t, len(failed) == 0 && len(took) != 0, "calls failed: %v", failed)
 	return took
 }
 
@@ -303,5 +293,24 @@ func mostRSS(ctx context.Context, t *testing.T, pid int) (most int) {
 		case <-look.C:
 			most = max(most, harness.RSSKiB(t, pid))
 		}
+	}
+}
+
+// A worker that takes all memory of the container is killed by the kernel, which the log
+// and the metrics tell from a kill -9 by somebody.
+func TestOutOfMemoryIsNamed(t *testing.T) {
+	inContainer(t, containerMemory)
+	once := filepath.Join(t.TempDir(), "once")
+	worker := `if mkdir "$1"; then exec tail /dev/zero; else exec "$0" demo worker; fi`
+	c := harness.StartCabrank(t, "--workers", "1", "--", "sh", "-c", worker, harness.CabrankBinary(t), once)
+	c.WaitLog(harness.Patience, "worker ended")
+	if ended := c.LogLines("worker ended")[0]; ended.Text("cause") != "oom" || !strings.Contains(ended.Text("how"), "out of memory") {
+		t.Errorf("of a worker that took all memory the log says %v", ended)
+	}
+	c.WaitReady(harness.Patience)
+	c.KillPID(c.ReadyPIDs("worker-1")[0])
+	c.Wait(harness.Patience, "a second end", func() bool { return len(c.LogLines("worker ended")) == 2 })
+	if ended := c.LogLines("worker ended")[1]; ended.Text("cause") != "signal" {
+		t.Errorf("of one that somebody has killed it says %v", ended)
 	}
 }

@@ -121,10 +121,7 @@ func attackedInAContainer(t *testing.T, raid func(a *harness.Arms)) {
 	stop()
 	busy.Wait()
 	t.Logf("%d connections of attackers; at most %d MiB used", made.Load(), mostUsed(t, group))
-	if c.Exited() {
-		t.Fatalf("cabrank has ended: %v", c.Cmd.ProcessState)
-	}
-	c.Stop()
+	testkit.Need(t, !c.Exited(), "cabrank has ended: %v", c.Cmd.ProcessState)
 }
 
 // raidOnce attacks over one connection, for half a second.
@@ -187,9 +184,7 @@ func wantAnswered(t *testing.T, good demopb.GreeterClient, lasts time.Duration) 
 		lost += n
 	}
 	t.Logf("%d calls answered; failed: %v", len(took), failed)
-	if lost*99 > len(took) || len(took) == 0 {
-		t.Errorf("%d of %d calls were not answered", lost, lost+len(took))
-	}
+	testkit.Want(t, lost*99 <= len(took) && len(took) != 0, "%d of %d calls were not answered", lost, lost+len(took))
 }
 
 const goodPace = 10 * time.Millisecond

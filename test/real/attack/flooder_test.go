@@ -20,6 +20,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/gorilla/websocket"
 	"golang.org/x/net/http2"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 
@@ -253,4 +254,101 @@ func (f *flooder) send(nc net.Conn, p []byte) bool {
 	n, err := nc.Write(p)
 	f.sent.Add(int64(n))
 	return err == nil
+}
+
+// socketFloods are what sockets send.
+func socketFloods() []flood {
+	const text, fin, again = 1, 0x80, 4 << 10
+	long, numbers := strings.Repeat("x", 1_000_000), strings.Repeat("1,", 500_000)+"1"
+	many := func(frame []byte) []byte { return []byte(strings.Repeat(string(frame), again)) }
+	return []flood{
+		{name: "empty frames", frames: [][]byte{maskedFrame(text, ""), many(maskedFrame(0, ""))}},
+		{name: "pings", frames: [][]byte{nil, many(maskedFrame(fin|text, `{"type":"ping"}`))}},
+		{name: "pongs", frames: [][]byte{nil, many(maskedFrame(fin|10, ""))}},
+		{name: "long publishes", frames: [][]byte{nil, maskedFrame(fin|text, `{"type":"pub","channel":"c","args":"`+long+`"}`)}},
+		{name: "long lists", frames: [][]byte{nil, maskedFrame(fin|text, `{"type":"pub","channel":"c","args":[`+numbers+`]}`)}},
+		{name: "long calls", frames: [][]byte{nil, maskedFrame(fin|text, `{"type":"call","id":1,"uri":"nobody","args":"`+long+`"}`)}},
+	}
+}
+
+// maskedFrame is a frame of a client, whose mask changes nothing. Source: RFC 6455, section 5.2.
+func maskedFrame(first byte, payload string) []byte {
+	const masked, two, eight = 0x80, 126, 127
+	b := []byte{first}
+	switch n := len(payload); {
+	case n < two:
+		b = append(b, masked|byte(n))
+	case n < 1<<16:
+		b = binary.BigEndian.AppendUint16(append(b, masked|two), uint16(n))
+	default:
+		b = binary.BigEndian.AppendUint64(append(b, masked|eight), uint64(n))
+	}
+	return append(append(b, 0, 0, 0, 0), payload...)
+}
+
+// dialSocketFlood opens a socket of juggler.1, of whose connection frames are written as they are.
+func dialSocketFlood(addr string) (net.Conn, error) {
+	dialer := websocket.Dialer{Subprotocols: []string{"juggler.1"}}
+	ws, response, err := dialer.Dial("ws://"+addr+"/ws", nil)
+	if err != nil {
+		return nil, err
+	}
+	response.Body.Close()
+	return ws.NetConn(), nil
+}
+
+// webFlooderRole as the first argument makes the test binary an attacker over HTTP/1.
+const webFlooderRole = "web-flooder"
+
+const (
+	webPlaces = 8000 // a quarter of which may speak HTTP/1
+	webConns  = webPlaces / 2
+	webDeep   = 500 // requests of each, one behind the other
+)
+
+const hello = "/cabrank.demo.v1.Greeter/SayHello"
+
+// webFloods are requests by their names.
+var webFloods = map[string]string{
+	"health, which cabrank answers": greeting("/grpc.health.v1.Health/Check", ""),
+	"calls of a worker":             greeting(hello, ""),
+	"pages from elsewhere":          strings.Replace(greeting(hello, "Origin: https://evil.example\r\n"), "5\r\n\r\n\x00\x00\x00\x00\x00", "0\r\n\r\n", 1),
+}
+
+// greeting is a request of gRPC-Web to a method, with one empty message and fields of its own.
+func greeting(method, fields string) string {
+	return "POST " + method + " HTTP/1.1\r\nHost: a\r\nContent-Type: application/grpc-web\r\n" + fields + "Content-Length: 5\r\n\r\n\x00\x00\x00\x00\x00"
+}
+
+// runWebFlooder is the main function of the attacker. It has another address than the caller,
+// sends a flood over each of its connections, and asks for nothing back until a signal ends it.
+// Who is ended stays away.
+func runWebFlooder(args []string) error {
+	flags := flag.NewFlagSet(webFlooderRole, flag.ContinueOnError)
+	addr := flags.String("addr", "", "who is attacked, HOST:PORT")
+	name := flags.String("flood", "", "with what")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	stop := make(chan os.Signal, 1)
+	signal.Notify(stop, syscall.SIGTERM)
+	text := strings.Repeat(webFloods[*name], webDeep)
+	from := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}, Timeout: harness.Patience}
+	var conns []net.Conn
+	var sending sync.WaitGroup
+	for range webConns {
+		conn, err := from.Dial("tcp", *addr)
+		if err != nil {
+			return err
+		}
+		conns = append(conns, conn)
+		sending.Go(func() { _, _ = io.WriteString(conn, text) }) // ends with its connection
+	}
+	fmt.Fprintln(os.Stderr, floodBegun)
+	<-stop
+	for _, conn := range conns {
+		conn.Close()
+	}
+	sending.Wait()
+	return nil
 }

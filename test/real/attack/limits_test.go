@@ -43,18 +43,13 @@ func TestConnectionLimitForGRPC(t *testing.T) {
 	first, conn := dial()
 	testkit.Must(t, greet(t, first))
 	second, _ := dial()
-	if err := greet(t, second); status.Code(err) != codes.Unavailable {
-		t.Errorf("one too many: %v, want UNAVAILABLE", err)
-	}
-	if err := greet(t, first); err != nil {
-		t.Errorf("the one that was there: %v", err)
-	}
-	if err := conn.Close(); err != nil {
-		t.Error(err)
-	}
-	if err := greet(t, second, grpc.WaitForReady(true)); err != nil {
-		t.Errorf("with room again: %v", err)
-	}
+	err := greet(t, second)
+	testkit.Want(t, status.Code(err) == codes.Unavailable, "one too many: %v, want UNAVAILABLE", err)
+	err = greet(t, first)
+	testkit.Want(t, err == nil, "the one that was there: %v", err)
+	testkit.Must(t, conn.Close())
+	err = greet(t, second, grpc.WaitForReady(true))
+	testkit.Want(t, err == nil, "with room again: %v", err)
 	c.Stop()
 }
 
@@ -72,8 +67,58 @@ func TestConnectionsEndUnnoticed(t *testing.T) {
 		}
 	}
 	t.Logf("%d calls, %d GOAWAY, %d connections", calls, door.GoAways(), door.Opened())
-	if door.Opened() < 3 {
-		t.Error("connections do not end for their age")
-	}
+	testkit.Want(t, door.Opened() >= 3, "connections do not end for their age")
 	c.Stop()
+}
+
+// steadyPause is between two calls of a steady caller, so that it does not take
+// the processor from what is tested.
+const steadyPause = 5 * time.Millisecond
+
+// 10,000 idle connections cost a bounded amount of memory each and hold no
+// buffer, another caller never notices them, and nothing is left of them.
+func TestIdleConnections(t *testing.T) {
+	c := harness.StartCabrank(t, "--workers", "1", "--slots", "20", "--",
+		harness.CabrankBinary(t), "demo", "worker", "--work", "1ms")
+	c.WaitReady(harness.Patience)
+	good := demopb.NewGreeterClient(harness.Dial(t, c.Addr))
+	testkit.Must(t, greet(t, good))
+	kib, threads := harness.RSSKiB(t, c.PID), c.Metric("go_goroutines")
+	buffered, files := c.Metric("cabrank_buffered_bytes"), c.Metric("process_open_fds")
+
+	caller := startSteady(t, good)
+	idle := harness.GatherCrowd(t, c)
+	n := len(idle.Conns)
+	caller.WaitMore(100)
+	testkit.Eventually(t, harness.Patience, "the crowd's buffers to come back", func() bool {
+		return c.Metric("cabrank_buffered_bytes") <= buffered
+	})
+	each := float64(harness.RSSKiB(t, c.PID)-kib) / float64(n)
+	t.Logf("%d connections, %.1f KiB each", n, each)
+	testkit.Want(t, each <= harness.MostIdle, "%.1f KiB for each connection, want at most %d", each, harness.MostIdle)
+
+	idle.Leave()
+	caller.WaitMore(100)
+	caller.WantNoFailure()
+	testkit.Eventually(t, harness.Patience, "buffers, files and goroutines to be those of before", func() bool {
+		return c.Metric("cabrank_buffered_bytes") <= buffered && c.Metric("process_open_fds") <= files+5 &&
+			c.Metric("go_goroutines") <= threads+5
+	})
+	served, all := c.Metric("cabrank_calls_total", "code", "OK"), c.Metric("cabrank_calls_total")
+	testkit.Want(t, served == all && served >= float64(n/2),
+		"%v of %v calls were served, want all, and one for every second connection of %d", served, all, n)
+	testkit.Equal(t, c.Metric("cabrank_connections_ended_total"), 0, "connections that cabrank ended itself")
+	c.Stop()
+	if n < harness.CrowdSize {
+		t.Skipf("passed with %d connections only: the limit on open files does not allow %d", n, harness.CrowdSize)
+	}
+}
+
+// startSteady starts a caller that makes one call after the other.
+func startSteady(t *testing.T, greeter demopb.GreeterClient) *harness.Loop {
+	t.Helper()
+	return harness.StartLoop(t, 1, func(context.Context) error {
+		<-time.After(steadyPause)
+		return greet(t, greeter)
+	})
 }

@@ -43,10 +43,7 @@ func TestManyPatternsThatMatch(t *testing.T) {
 	}
 	at := func(times []time.Duration, percent int) time.Duration { return times[len(times)*percent/100] }
 	t.Logf("p50 %v, calm %v; p99 %v, calm %v", at(loud, 50), at(calm, 50), at(loud, 99), at(calm, 99))
-	if at(loud, 99) > mostFlooded*at(calm, 99) {
-		t.Errorf("p99 of events %v, %v in calm", at(loud, 99), at(calm, 99))
-	}
-	c.Stop()
+	testkit.Want(t, at(loud, 99) <= mostFlooded*at(calm, 99), "p99 of events %v, %v in calm", at(loud, 99), at(calm, 99))
 }
 
 // eventTimes publishes to a channel, 50 times a second, and returns how long each event was
@@ -64,9 +61,8 @@ func eventTimes(t *testing.T, addr, channel string) (times []time.Duration) {
 		<-tick.C
 		began := time.Now()
 		testkit.Must(t, from.WriteMessage(websocket.TextMessage, fmt.Appendf(nil, `{"type":"pub","id":%d,"channel":%q}`, i, channel)))
-		if _, _, err := to.ReadMessage(); err != nil {
-			t.Fatal(err)
-		}
+		_, _, err := to.ReadMessage()
+		testkit.Must(t, err)
 		times = append(times, time.Since(began))
 	}
 	slices.Sort(times)
@@ -96,7 +92,5 @@ func ask(t *testing.T, ws *websocket.Conn, request string) {
 	if err == nil {
 		err = json.Unmarshal(text, &answer)
 	}
-	if err != nil || answer.Type != "ack" {
-		t.Fatalf("%s: %s, %v", request, text, err)
-	}
+	testkit.Need(t, err == nil && answer.Type == "ack", "%s: %s, %v", request, text, err)
 }

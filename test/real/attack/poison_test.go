@@ -77,14 +77,11 @@ func poisonWorker(t *testing.T, lang string, poisons []poison) {
 		said := worker.GoAways()
 		loop := harness.StartLoop(t, 2, harness.Working(workpb.NewWorkClient(harness.Dial(t, c.Addr)), ioOnce))
 		p.drink(t, c.Addr)
-		if failed, _ := loop.Stop(); len(failed) > 0 {
-			t.Errorf("%s: calls beside it failed: %v", p.name, failed)
-		}
-		if n := worker.GoAways() - said; n > 0 {
-			t.Errorf("%s: the worker said GOAWAY %d times", p.name, n)
-		}
+		failed, _ := loop.Stop()
+		testkit.Want(t, len(failed) == 0, "%s: calls beside it failed: %v", p.name, failed)
+		n := worker.GoAways() - said
+		testkit.Want(t, n == 0, "%s: the worker said GOAWAY %d times", p.name, n)
 	}
-	c.Stop()
 }
 
 func ioOnce(ctx context.Context, client workpb.WorkClient) error {

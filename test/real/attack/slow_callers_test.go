@@ -36,14 +36,12 @@ func TestStalledCallerMakesRoom(t *testing.T) {
 	conn := harness.Dial(t, c.Addr)
 	chat, err := workpb.NewWorkClient(conn).Chat(t.Context())
 	testkit.Must(t, err)
-	if _, err := chat.Header(); err != nil {
-		t.Fatal(err)
-	}
+	_, err = chat.Header()
+	testkit.Must(t, err)
 	began := time.Now()
 	harness.CallIo(t.Context(), conn, "1", time.Millisecond).WantOK(t)
-	if took := time.Since(began); took < time.Second {
-		t.Errorf("it had its slot after %v", took)
-	}
+	took := time.Since(began)
+	testkit.Want(t, took >= time.Second, "it had its slot after %v", took)
 	if _, err := chat.Recv(); status.Code(err) != codes.Aborted || status.Convert(err).Message() != "cabrank: caller stalled" {
 		t.Errorf("the conversation ended with %v", err)
 	}
@@ -93,9 +91,7 @@ func TestWorkIsFinished(t *testing.T) {
 			<-left
 			harness.CallIo(t.Context(), conn, "next", 0).WantOK(t)
 			c.WaitTaken(2) // the worker has said before that what it had said of the first one
-			if got := strings.Contains(c.Output(), "done left"); got != done {
-				t.Errorf("done is %v, want %v", got, done)
-			}
+			testkit.Equal(t, strings.Contains(c.Output(), "done left"), done, "done")
 			c.Stop()
 		})
 	}

@@ -193,5 +193,4 @@ func TestHandshakesUnderLoad(t *testing.T) {
 	}
 	rows.Flush()
 	t.Logf("\n%s", table.String())
-	c.Stop()
 }

@@ -69,10 +69,8 @@ func workersPagesInAContainer(t *testing.T, page http.HandlerFunc) {
 	})
 	wantAnswered(t, demopb.NewGreeterClient(harness.Dial(t, c.Addr)), time.Second)
 	t.Logf("at most %d MiB used", mostUsed(t, group))
-	if lines := c.LogLines("the metrics page of a worker cannot be taken as it is"); len(lines) == 0 {
-		t.Error("the log says nothing of what is left out")
-	}
-	c.Stop()
+	testkit.Want(t, len(c.LogLines("the metrics page of a worker cannot be taken as it is")) != 0,
+		"the log says nothing of what is left out")
 }
 
 // servePage answers at the port that a worker was given for its page.
