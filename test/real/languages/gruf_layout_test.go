@@ -87,9 +87,7 @@ func (a *grufApplication) page() (text, kind string) {
 	testkit.Must(a.T, err)
 	defer answer.Body.Close()
 	body, err := io.ReadAll(answer.Body)
-	if err != nil || answer.StatusCode != http.StatusOK {
-		a.T.Fatal(answer.Status, err)
-	}
+	testkit.Need(a.T, err == nil && answer.StatusCode == http.StatusOK, "%v %v", answer.Status, err)
 	return string(body), answer.Header.Get("Content-Type")
 }
 
@@ -114,16 +112,14 @@ func TestLayoutOfGrufRelay(t *testing.T) {
 	const labels = `{grpc_client_method="cpu",grpc_type="request_response"}`
 	call := func(calls int) {
 		t.Helper()
-		if failed := harness.CallCPU(t, harness.Dial(t, a.Addr), calls, 4); len(failed) > 0 {
-			t.Error(failed)
-		}
+		failed := harness.CallCPU(t, harness.Dial(t, a.Addr), calls, 4)
+		testkit.Want(t, len(failed) == 0, "%v", failed)
 	}
 	call(40)
 	a.waitPage("grpc_server_requests_total" + labels + " 40")
 	a.waitPage(`grpc_server_request_duration_seconds_bucket{grpc_client_method="cpu",grpc_type="request_response",le="+Inf"} 40`)
-	if _, kind := a.page(); !strings.HasPrefix(kind, "text/plain; version=0.0.4; charset=utf-8") {
-		t.Errorf("the page is %s", kind)
-	}
+	_, kind := a.page()
+	testkit.Want(t, strings.HasPrefix(kind, "text/plain; version=0.0.4; charset=utf-8"), "the page is %s", kind)
 	a.Wait(harness.Patience, "the gauges of two pools", func() bool {
 		text, _ := a.page()
 		return strings.Count(text, "\ngrpc_server_pool_workers_total{") == 2
@@ -151,9 +147,8 @@ func TestLayoutOfGrufRelay(t *testing.T) {
 func TestStopWhileAPageIsWaitedFor(t *testing.T) {
 	a := startGruf(t, "METRICS_HANG=1")
 	a.Wait(harness.Patience, "a page to be asked for", func() bool { return strings.Contains(a.Log()+a.Output(), "never answered") })
-	if failed := harness.CallCPU(t, harness.Dial(t, a.Addr), 10, 2); len(failed) > 0 {
-		t.Error(failed)
-	}
+	failed := harness.CallCPU(t, harness.Dial(t, a.Addr), 10, 2)
+	testkit.Want(t, len(failed) == 0, "%v", failed)
 	a.StopWithin(15 * time.Second) // not the drain timeout
 	a.WaitNoneLeft(harness.Patience)
 }
@@ -182,17 +177,42 @@ func (a *grufApplication) wantKeys() {
 		}
 		for _, key := range []string{"time", "level", "msg", "worker", "addr", "command"} {
 			value, there := keys[key]
-			if _, text := value.(string); there && !text {
-				a.T.Errorf("%s is no text: %s", key, line)
-			}
+			_, text := value.(string)
+			testkit.Want(a.T, !there || text, "%s is no text: %s", key, line)
 			if there {
 				seen[key]++
 			}
 		}
 	}
 	for _, key := range []string{"time", "level", "msg", "worker", "addr"} {
-		if seen[key] == 0 {
-			a.T.Errorf("no line has the key %s", key)
-		}
+		testkit.Want(a.T, seen[key] != 0, "no line has the key %s", key)
+	}
+}
+
+// Where gruf-relay ran, by its name, its file and its variables and without any
+// argument, cabrank does in its place, with the default command of the workers.
+func TestInPlaceOfGrufRelay(t *testing.T) {
+	port := testkit.FreePorts(t, 120)
+	file := fmt.Sprintf("server: {host: 127.0.0.1, port: %d}\nworkers: {count: 2, start_port: %d}\nprobes: {port: %d}\nmetrics: {enabled: false}\n",
+		port, port+10, port+1)
+	for name, environ := range map[string]string{"gruf-relay.yml": "", "other.yml": "CONFIG_PATH=other.yml"} {
+		t.Run(name, func(t *testing.T) {
+			dir := harness.ShortTempDir(t)
+			write := func(name, text string, mode os.FileMode) {
+				t.Helper()
+				testkit.Must(t, os.WriteFile(filepath.Join(dir, name), []byte(text), mode))
+			}
+			write(name, file, 0o600)
+			write("bundle", "#!/bin/sh\necho \"bundle $*\" >&2\nexec "+strings.Join(harness.FaultWorker(t), " ")+"\n", 0o700)
+			testkit.Must(t, os.Symlink(harness.CabrankBinary(t), filepath.Join(dir, "gruf-relay")))
+			env := []string{"PATH=" + dir + ":" + os.Getenv("PATH"), "CABRANK_CONTROL=off", environ}
+			p := harness.StartProcess(t, env, "/bin/sh", "-c", `cd "$0" && exec ./gruf-relay`, dir)
+			c := &harness.Cabrank{Process: p, Addr: fmt.Sprintf("127.0.0.1:%d", port), ProbesAddr: fmt.Sprintf("127.0.0.1:%d", port+1), Ended: true}
+			c.WaitReady(harness.Patience)
+			c.WaitWorkers(2)
+			harness.CallIo(t.Context(), harness.Dial(t, c.Addr), "1", 0).WantOK(t)
+			testkit.Says(t, p.Output(), "bundle exec gruf --host 127.0.0.1:")
+			p.StopBy(syscall.SIGTERM)
+		})
 	}
 }

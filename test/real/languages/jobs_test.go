@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/types/known/emptypb"
 
+	"github.com/cabrank/cabrank/internal/testkit"
 	"github.com/cabrank/cabrank/test/real/harness"
 )
 
@@ -38,9 +39,8 @@ func TestJobsWorkers(t *testing.T) {
 		t.Run(lang+" bare", func(t *testing.T) {
 			addr := harness.StartWorkerProcess(t, threads, jobsWorker(t, lang))
 			answered, failed := callJobs(t, addr, 12)
-			if answered < 1 || failed[refusalOf(lang)] != 12-answered || answered == 12 {
-				t.Errorf("%d of 12 calls at once answered, failed: %v; want refusals", answered, failed)
-			}
+			testkit.Want(t, answered >= 1 && failed[refusalOf(lang)] == 12-answered && answered != 12,
+				"%d of 12 calls at once answered, failed: %v; want refusals", answered, failed)
 		})
 		t.Run(lang+" with a backlog", func(t *testing.T) {
 			addr := harness.StartWorkerProcess(t, append(threads, "JOBS_BACKLOG=10"), jobsWorker(t, lang))
@@ -59,7 +59,6 @@ func TestJobsWorkers(t *testing.T) {
 			if answered, failed := callJobs(t, c.Addr, 40); answered != 40 {
 				t.Errorf("%d of 40 calls at once answered, failed: %v", answered, failed)
 			}
-			c.Stop()
 		})
 	}
 }
@@ -79,9 +78,8 @@ func callJobs(t *testing.T, addr string, n int) (answered int, failed map[string
 			request.ProtoReflect().SetUnknown([]byte{0x08, 1})
 			err := conn.Invoke(ctx, "/demo.Jobs/GetJob", request, answer, grpc.WaitForReady(true))
 			tally.Count(err)
-			if got := answer.ProtoReflect().GetUnknown(); err == nil && !bytes.Equal(got, []byte("\x08\x65\x12\x07job 101")) {
-				t.Errorf("the answer %q", got)
-			}
+			got := answer.ProtoReflect().GetUnknown()
+			testkit.Want(t, err != nil || bytes.Equal(got, []byte("\x08\x65\x12\x07job 101")), "the answer %q", got)
 		})
 	}
 	calls.Wait()

@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"path/filepath"
 	"strconv"
 	"testing"
 	"time"
@@ -29,9 +30,8 @@ func TestOwnResourceExhaustedRunsOnce(t *testing.T) {
 			c := harness.StartLangCabrank(t, lang, "--workers", "1")
 			client := workpb.NewWorkClient(harness.Dial(t, c.Addr))
 			for calls := 1; calls <= 5; calls++ {
-				if got := exhaust(t, client); got != strconv.Itoa(calls) {
-					t.Fatalf("after %d calls the worker has run %s", calls, got)
-				}
+				got := exhaust(t, client)
+				testkit.Need(t, got == strconv.Itoa(calls), "after %d calls the worker has run %s", calls, got)
 			}
 			c.Stop()
 		})
@@ -47,9 +47,8 @@ func exhaust(t *testing.T, client workpb.WorkClient) string {
 	_, err := client.Fail(ctx, &workpb.FailRequest{
 		Code: uint32(codes.ResourceExhausted), Message: "quota spent", Reason: "QUOTA",
 	}, grpc.Trailer(&trailer))
-	if got := status.Convert(err); got.Code() != codes.ResourceExhausted || got.Message() != "quota spent" {
-		t.Fatalf("got %v, want the worker's own answer", err)
-	}
+	got := status.Convert(err)
+	testkit.Need(t, got.Code() == codes.ResourceExhausted && got.Message() == "quota spent", "got %v, want the worker's own answer", err)
 	if executions := trailer.Get("x-executions"); len(executions) == 1 {
 		return executions[0]
 	}
@@ -78,9 +77,8 @@ func TestDeadlineAtTheWorkerIsNamed(t *testing.T) {
 	for range calls {
 		ends[endOfCall(caller.WantFrame())]++
 	}
-	if want := "grpc-status 4"; ends[want] != calls {
-		t.Errorf("calls by their end: %v, want %d times %s", ends, calls, want)
-	}
+	want := "grpc-status 4"
+	testkit.Want(t, ends[want] == calls, "calls by their end: %v, want %d times %s", ends, calls, want)
 	caller.Close()
 	c.Stop()
 }
@@ -108,12 +106,10 @@ func TestNodeEndsConnectionsForCancels(t *testing.T) {
 	worker := harness.Tap(t, harness.StartLangWorker(t, "node"))
 	client := workpb.NewWorkClient(harness.Dial(t, worker.Addr))
 	for worker.GoAways() == 0 {
-		if err := harness.CancelOnce(t.Context(), client); err != nil && worker.GoAways() == 0 {
-			t.Fatal(err)
-		}
-		if n := worker.Resets(); n > 5000 {
-			t.Fatalf("%d cancels and no GOAWAY: the test of cabrank proves nothing", n)
-		}
+		err := harness.CancelOnce(t.Context(), client)
+		testkit.Need(t, err == nil || worker.GoAways() != 0, "%v", err)
+		n := worker.Resets()
+		testkit.Need(t, n <= 5000, "%d cancels and no GOAWAY: the test of cabrank proves nothing", n)
 	}
 	t.Logf("GOAWAY after %d cancels", worker.Resets())
 }
@@ -141,11 +137,35 @@ func TestThreadsFollowSlots(t *testing.T) {
 				if err == nil {
 					_, err = stream.Recv()
 				}
-				if err != nil {
-					t.Fatalf("stream %d of %d: %v", i+1, slots, err)
-				}
+				testkit.Need(t, err == nil, "stream %d of %d: %v", i+1, slots, err)
 			}
 			cancel()
+			c.Stop()
+		})
+	}
+}
+
+// A rolling restart of workers in every language, threaded and asynchronous,
+// under calls and streams that never pause: none of them fails, and every worker
+// has been replaced at its end.
+func TestRollsLoseNoCallInAnyLanguage(t *testing.T) {
+	for _, lang := range harness.Langs() {
+		t.Run(lang+" worker", func(t *testing.T) {
+			socket := filepath.Join(t.TempDir(), "control.sock")
+			c := harness.StartLangCabrank(t, lang, "--workers", "2", "--min-ready", "2", "--transport", "unix", "--control", socket)
+			op := harness.NewOperator(t, socket)
+			client := workpb.NewWorkClient(harness.Dial(t, c.Addr))
+			load := harness.StartLoop(t, 3, harness.Working(client, harness.CallCPUOnce))
+			streams := harness.StartLoop(t, 1, harness.Working(client, harness.StreamOnce))
+			for range 2 {
+				testkit.Must(t, op.Run(2*harness.LangBound, "restart"))
+			}
+			load.WantNoFailure()
+			streams.WantNoFailure()
+			state, err := op.Status()
+			testkit.Must(t, err)
+			testkit.Want(t, state.Generation == 3 && state.Ready == 2,
+				"generation %d, %d ready; want 3 and 2", state.Generation, state.Ready)
 			c.Stop()
 		})
 	}

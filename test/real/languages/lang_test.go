@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"maps"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
@@ -42,7 +44,6 @@ func TestLanguagesBehindCabrank(t *testing.T) {
 			c := harness.StartCabrankEnv(t, harness.LangEnv(t), args...)
 			c.WaitReady(harness.LangBound)
 			runLangClients(t, c.Addr)
-			c.Stop()
 		})
 	}
 }
@@ -80,9 +81,8 @@ func runLangClient(t *testing.T, lang, addr string, loose ...string) {
 			Case string `json:"case"`
 			Got  any    `json:"got"`
 		}
-		if err := json.Unmarshal([]byte(line), &result); err != nil {
-			t.Fatalf("line %q of the client: %v", line, err)
-		}
+		err := json.Unmarshal([]byte(line), &result)
+		testkit.Need(t, err == nil, "line %q of the client: %v", line, err)
 		got[result.Case] = result.Got
 	}
 	want := expectedOfLangs(t)
@@ -95,20 +95,36 @@ func runLangClient(t *testing.T, lang, addr string, loose ...string) {
 func compareLang(t *testing.T, got, want map[string]any) {
 	t.Helper()
 	for _, name := range slices.Sorted(maps.Keys(want)) {
-		if !reflect.DeepEqual(got[name], want[name]) {
-			t.Errorf("%s: got %v, want %v", name, got[name], want[name])
-		}
+		testkit.Want(t, reflect.DeepEqual(got[name], want[name]), "%s: got %v, want %v", name, got[name], want[name])
 	}
-	if len(got) > len(want) {
-		t.Errorf("more cases than testdata/expected.json has: %v", slices.Sorted(maps.Keys(got)))
-	}
+	testkit.Want(t, len(got) <= len(want), "more cases than testdata/expected.json has: %v", slices.Sorted(maps.Keys(got)))
 }
 
 func expectedOfLangs(t *testing.T) map[string]any {
 	t.Helper()
-	text, err := os.ReadFile("testdata/expected.json")
-	testkit.Must(t, err)
+	text := testkit.ReadFile(t, "testdata/expected.json")
 	var expected map[string]any
 	testkit.Must(t, json.Unmarshal(text, &expected))
 	return expected
+}
+
+// Without root and with a package missing the checks end with the one line to
+// run: they neither install as somebody else nor go on without.
+func TestMissingPackageIsOneLine(t *testing.T) {
+	bare := t.TempDir() // a PATH with what the script itself needs, and no compiler
+	for _, name := range []string{"bash", "dirname", "uname"} {
+		path, err := exec.LookPath(name)
+		testkit.Must(t, err)
+		testkit.Must(t, os.Symlink(path, filepath.Join(bare, name)))
+	}
+	for name, script := range map[string]string{"id": "echo 1000", "apt-get": "echo installed"} {
+		text := "#!" + filepath.Join(bare, "bash") + "\n" + script + "\n"
+		testkit.Must(t, os.WriteFile(filepath.Join(bare, name), []byte(text), 0o700))
+	}
+	p := harness.StartProcess(t, []string{"PATH=" + bare}, filepath.Join(harness.Root(t), "scripts", "install-deps.sh"), "race")
+	testkit.Want(t, p.ExitCode(harness.Patience) != 0, "it goes on without the package")
+	const want = "install-deps: run this line, then again what you ran: sudo apt-get install -y --no-install-recommends gcc"
+	if got := p.Log(); !strings.HasPrefix(got, want) || strings.Count(got, "\n") != 1 || p.Output() != "" {
+		t.Errorf("stderr is %q, stdout %q, want one line: %s", got, p.Output(), want)
+	}
 }

@@ -69,9 +69,7 @@ func TestCountersOfLanguages(t *testing.T) {
 			m.watch("a roll", func() error { return m.operator.Run(harness.ChangeLimit, "restart") })
 			m.watch("recycling", func() error { return m.retired(t.Context(), "calls", 2) })
 			failed, calls := load.Stop()
-			if len(failed) > 0 {
-				t.Error(failed)
-			}
+			testkit.Want(t, len(failed) == 0, "%v", failed)
 			m.await(float64(calls))
 			load = m.load()
 			m.watch("kill -9", m.kill)
@@ -116,9 +114,7 @@ func (m *merged) watch(what string, do func() error) {
 		m.look()
 		select {
 		case err := <-done:
-			if err != nil {
-				m.T.Error(err)
-			}
+			testkit.Want(m.T, err == nil, "%v", err)
 			return true
 		default:
 			return false
@@ -134,9 +130,7 @@ func (m *merged) look() {
 	for _, name := range []string{m.counted.calls, m.counted.seconds, "process_cpu_user_seconds_total", "nodejs_gc_duration_seconds"} {
 		for _, s := range samples[name] {
 			series := name + fmt.Sprint(s.Labels)
-			if s.Value < m.most[series] {
-				m.T.Fatalf("%s has fallen from %v to %v", series, m.most[series], s.Value)
-			}
+			testkit.Need(m.T, s.Value >= m.most[series], "%s has fallen from %v to %v", series, m.most[series], s.Value)
 			m.most[series] = s.Value
 		}
 	}
@@ -175,9 +169,8 @@ func (m *merged) awaitMost(before, more int, failed map[string]int) {
 		return m.Metric(m.counted.calls) > float64(before)+float64(more)/2
 	})
 	for _, name := range []string{m.counted.calls, m.counted.seconds} {
-		if now := m.Metric(name); now > float64(before+more) {
-			m.T.Errorf("%s is %v after %d calls", name, now, before+more)
-		}
+		now := m.Metric(name)
+		testkit.Want(m.T, now <= float64(before+more), "%s is %v after %d calls", name, now, before+more)
 	}
 }
 
@@ -223,9 +216,7 @@ func (m *merged) check(t *testing.T) {
 	})
 	known := promtool(t, own)
 	for _, finding := range promtool(t, m.MetricsText()) {
-		if !slices.Contains(known, finding) {
-			t.Errorf("promtool: %s", finding)
-		}
+		testkit.Want(t, slices.Contains(known, finding), "promtool: %s", finding)
 	}
 }
 
@@ -234,9 +225,7 @@ func promtool(t *testing.T, page string) []string {
 	cmd := exec.CommandContext(t.Context(), "promtool", "check", "metrics")
 	cmd.Stdin = strings.NewReader(page)
 	out, err := cmd.CombinedOutput()
-	if err != nil && len(out) == 0 {
-		t.Fatal(err)
-	}
+	testkit.Need(t, err == nil || len(out) != 0, "%v", err)
 	return strings.Split(strings.TrimSpace(string(out)), "\n")
 }
 
@@ -250,4 +239,54 @@ func get(url string) (string, error) {
 	defer answer.Body.Close()
 	page, err := io.ReadAll(answer.Body)
 	return string(page), err
+}
+
+// A real Prometheus sees neither a spike nor a fall of the rate while workers with
+// hundreds of calls behind each are rolled and killed.
+func TestPrometheusSeesNoSpike(t *testing.T) {
+	m := startCounted(t, countedWorkers(t, harness.ShortTempDir(t))["ruby"])
+	conn := harness.Dial(t, m.Addr)
+	failed := harness.CallCPU(t, conn, 1000, 8)
+	testkit.Want(t, len(failed) == 0, "%v", failed)
+	m.await(1000) // a worker that counted twice, or from zero, would be seen
+	server := harness.StartPrometheus(t, m.MetricsAddr)
+	done := make(chan error, 1)
+	go func() {
+		err := m.operator.Run(harness.ChangeLimit, "restart")
+		if err == nil {
+			err = m.kill()
+		}
+		done <- err
+	}()
+	const perSecond = 50
+	client, calls, over := workpb.NewWorkClient(conn), 0, false
+	began, pace := time.Now(), time.NewTicker(time.Second/perSecond)
+	defer pace.Stop()
+	for !over || time.Since(began) < 5*time.Second {
+		<-pace.C
+		calls++
+		// The worker that is killed may take a call with it.
+		if err := harness.CallCPUOnce(t.Context(), client); err != nil {
+			t.Log(err)
+		}
+		select {
+		case err := <-done:
+			over = true
+			testkit.Must(t, err)
+		default:
+		}
+	}
+	// In the first window the calls begin.
+	rates := server.Values(t, "sum(rate("+m.counted.calls+"[2s]))", began.Add(3*time.Second), time.Now())
+	testkit.Need(t, len(rates) >= 10, "%d rates", len(rates))
+	for _, rate := range rates {
+		if rate < 0 || rate > 4*perSecond { // a worker that counted twice makes it more
+			t.Errorf("a rate of %v calls per second, where there are %v: %v", rate, float64(calls)/time.Since(began).Seconds(), rates)
+			break
+		}
+	}
+	resets := server.Values(t, "sum(resets("+m.counted.calls+"[5m])) + sum(resets("+m.counted.seconds+"_count[5m]))", time.Now(), time.Now())
+	testkit.Want(t, len(resets) == 1 && resets[0] == 0, "resets: %v", resets)
+	t.Logf("%d calls, rates %.0f", calls, rates)
+	m.Stop()
 }

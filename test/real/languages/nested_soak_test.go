@@ -45,10 +45,7 @@ func TestSoakRefusalsAreRare(t *testing.T) {
 				n += of
 			}
 			t.Logf("%d of %d calls failed: %v", n, calls, failed)
-			if n > calls/1000 {
-				t.Errorf("%d of %d calls failed, want at most %d", n, calls, calls/1000)
-			}
-			c.Stop()
+			testkit.Want(t, n <= calls/1000, "%d of %d calls failed, want at most %d", n, calls, calls/1000)
 		})
 	}
 }

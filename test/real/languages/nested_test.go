@@ -56,13 +56,8 @@ func nestedRuns(t *testing.T, lang string, calls, inFlight int, flags ...string)
 	t.Logf("%s, %d calls, %d in flight: %d ran, %d of them more than once; answers other than OK: %v; slots %v; passed on %v, moved %v",
 		lang, calls, inFlight, len(runs), twice, failed, c.Metric("cabrank_slots_usable"),
 		c.Metric("cabrank_refusals_total", "reason", "refusal_passed_on"), c.Metric("cabrank_refusals_total", "reason", "refused_by_worker"))
-	if twice > 0 {
-		t.Errorf("%d of %d calls ran more than once", twice, calls)
-	}
-	if busy == 0 {
-		t.Errorf("the server behind was never busy, so the test proves nothing")
-	}
-	c.Stop()
+	testkit.Want(t, twice == 0, "%d of %d calls ran more than once", twice, calls)
+	testkit.Want(t, busy != 0, "the server behind was never busy, so the test proves nothing")
 }
 
 // nestedBackend starts a server with one thread, and returns its address.

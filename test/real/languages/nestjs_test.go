@@ -66,9 +66,8 @@ func TestNestJSServersEndInOrder(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), harness.LangBound)
 		left, leave := context.WithCancel(ctx)
 		conn := harness.Dial(t, addr)
-		if _, err := healthpb.NewHealthClient(conn).Check(ctx, &healthpb.HealthCheckRequest{}, grpc.WaitForReady(true)); err != nil {
-			t.Fatal(err)
-		}
+		_, err := healthpb.NewHealthClient(conn).Check(ctx, &healthpb.HealthCheckRequest{}, grpc.WaitForReady(true))
+		testkit.Must(t, err)
 		echo(t, bidiStream(left, t, conn), "left")
 		staying := bidiStream(ctx, t, conn)
 		echo(t, staying, "before")
@@ -82,9 +81,8 @@ func TestNestJSServersEndInOrder(t *testing.T) {
 			return err != nil
 		})
 		echo(t, staying, "after")
-		if err := errors.Join(staying.CloseSend(), staying.RecvMsg(&wrapperspb.StringValue{})); !errors.Is(err, io.EOF) {
-			t.Errorf("%s: the stream ends with %v", server, err)
-		}
+		testkit.Is(t, errors.Join(staying.CloseSend(), staying.RecvMsg(&wrapperspb.StringValue{})), io.EOF,
+			"%s: the stream ends with", server)
 		serving.ExitCode(harness.LangBound)
 		cancel()
 	}
@@ -101,7 +99,6 @@ func bidiStream(ctx context.Context, t *testing.T, conn *grpc.ClientConn) grpc.C
 func echo(t *testing.T, stream grpc.ClientStream, text string) {
 	t.Helper()
 	answer := &wrapperspb.StringValue{}
-	if err := errors.Join(stream.SendMsg(wrapperspb.String(text)), stream.RecvMsg(answer)); err != nil || answer.GetValue() != "Echo: "+text {
-		t.Fatalf("%q comes back as %q, %v", text, answer.GetValue(), err)
-	}
+	err := errors.Join(stream.SendMsg(wrapperspb.String(text)), stream.RecvMsg(answer))
+	testkit.Need(t, err == nil && answer.GetValue() == "Echo: "+text, "%q comes back as %q, %v", text, answer.GetValue(), err)
 }

@@ -59,12 +59,9 @@ func ghosts(t *testing.T, lang string) {
 	t.Logf("%s: %d runs; %d calls refused, %d waited at a worker, %d of them while the other one was idle", lang, len(all), refused, waited, len(behind))
 	// The slack is for a machine that stands still; if slots were free at a cancel,
 	// a third of the calls would wait at their worker.
-	if waited+refused > calls/10 {
-		t.Errorf("%d calls waited for others at their worker, or were refused", waited+refused)
-	}
-	if len(behind) > calls/15 {
-		t.Errorf("%d calls waited behind others at a worker while the other one was idle:\n%v", len(behind), behind)
-	}
+	testkit.Want(t, waited+refused <= calls/10, "%d calls waited for others at their worker, or were refused", waited+refused)
+	testkit.Want(t, len(behind) <= calls/15,
+		"%d calls waited behind others at a worker while the other one was idle:\n%v", len(behind), behind)
 }
 
 // behindGhosts finds the calls that began well after they were sent to their
@@ -83,9 +80,7 @@ func behindGhosts(t *testing.T, outcomes []oneslot.Outcome, all []oneslot.Record
 			continue
 		}
 		ms, err := strconv.ParseFloat(slices.Concat(queued, []string{"none"})[0], 64)
-		if err != nil {
-			t.Fatalf("call %d: the trailer cabrank-queue-ms is %v", i, queued)
-		}
+		testkit.Need(t, err == nil, "call %d: the trailer cabrank-queue-ms is %v", i, queued)
 		run, sent := began[i], o.Sent+time.Duration(ms*float64(time.Millisecond))
 		if run.Began-sent < tolerance {
 			continue

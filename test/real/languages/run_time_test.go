@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/cabrank/cabrank/examples/go/workpb"
+	"github.com/cabrank/cabrank/internal/testkit"
 	"github.com/cabrank/cabrank/test/real/harness"
 )
 
@@ -61,9 +62,8 @@ func TestRunTimeOfRealHandlers(t *testing.T) { //nolint:tparallel // beside each
 			if !test.over {
 				// As long as a computing one would live, and longer.
 				harness.CallIo(t.Context(), conn, "waits", 9*time.Second).WantOK(t)
-				if lines := c.LogLines("worker computes for too long, killed"); len(lines) != 0 {
-					t.Errorf("a handler that waits was taken for one that computes: %v", lines)
-				}
+				lines := c.LogLines("worker computes for too long, killed")
+				testkit.Want(t, len(lines) == 0, "a handler that waits was taken for one that computes: %v", lines)
 				return
 			}
 			for _, err := range computeLong(t, conn, test.deadline) {
