@@ -47,9 +47,8 @@ func TestSoakStepOfTheLoad(t *testing.T) {
 	if limit := stepBoot + 2*time.Second; auto.wait(1) > limit {
 		t.Errorf("a call waited for %v, at most %v", auto.wait(1), limit)
 	}
-	if autoHeads.seconds > fixedHeads.seconds {
-		t.Errorf("%.0f worker-seconds, more than %.0f of a fixed number", autoHeads.seconds, fixedHeads.seconds)
-	}
+	testkit.Want(t, autoHeads.seconds <= fixedHeads.seconds,
+		"%.0f worker-seconds, more than %.0f of a fixed number", autoHeads.seconds, fixedHeads.seconds)
 	goAgain(t, c, o)
 	c.Stop()
 }
@@ -59,9 +58,7 @@ func TestSoakStepOfTheLoad(t *testing.T) {
 func goAgain(t *testing.T, c *harness.Cabrank, o *harness.Operator) {
 	t.Helper()
 	load := offer(t, c.Addr, 5, phase{stepLow, 7 * time.Minute})
-	if len(load.failed) > 0 {
-		t.Errorf("calls failed while workers went: %v", load.failed)
-	}
+	testkit.Want(t, len(load.failed) == 0, "calls failed while workers went: %v", load.failed)
 	if err := o.Await(time.Minute, "workers of the step have gone", func(s *harness.OperatorStatus) bool { return s.Wanted <= 6 && len(s.Workers) <= 6 }); err != nil {
 		t.Error(err)
 	}
@@ -84,8 +81,6 @@ func stepTrial(t *testing.T, c *harness.Cabrank, o *harness.Operator, steps []ph
 	heads := countHeads(c, o)
 	load := offer(t, c.Addr, 4, slices.Clone(steps)...)
 	heads.stop()
-	if len(load.failed) > 0 {
-		t.Errorf("calls failed: %v", load.failed)
-	}
+	testkit.Want(t, len(load.failed) == 0, "calls failed: %v", load.failed)
 	return load, heads
 }

@@ -78,15 +78,12 @@ func TestServicesByName(t *testing.T) {
 	if got := list(); got[""].GetStatus() != healthpb.HealthCheckResponse_SERVING || got[namedService].GetStatus() != healthpb.HealthCheckResponse_SERVING {
 		t.Errorf("the list says %v", got)
 	}
-	if _, err := client.Check(ctx, &healthpb.HealthCheckRequest{Service: "nobody.Has"}); status.Code(err) != codes.NotFound {
-		t.Errorf("a service that there is not: %v", err)
-	}
+	_, err := client.Check(ctx, &healthpb.HealthCheckRequest{Service: "nobody.Has"})
+	testkit.Want(t, status.Code(err) == codes.NotFound, "a service that there is not: %v", err)
 	empty := func(path string) codes.Code {
 		return status.Code(conn.Invoke(ctx, path, &emptypb.Empty{}, &emptypb.Empty{}))
 	}
-	if code := empty(balancerCheck); code != codes.Unimplemented {
-		t.Errorf("the check of a balancer: %v", code)
-	}
+	testkit.Equal(t, empty(balancerCheck), codes.Unimplemented, "the check of a balancer")
 	if code := empty("/" + namedService + "/Sick"); code != codes.OK {
 		t.Fatalf("Sick: %v", code)
 	}
@@ -107,5 +104,4 @@ func TestServicesByName(t *testing.T) {
 		t.Errorf("the list says %v", got)
 	}
 	cancel()
-	c.Stop()
 }

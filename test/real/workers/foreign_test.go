@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/cabrank/cabrank/internal/testkit"
 	"github.com/cabrank/cabrank/test/real/harness"
 )
 
@@ -36,12 +37,10 @@ while True:
 			c.Wait(harness.Patience, "the end of the worker", func() bool { return len(c.LogLines("worker ended")) > 0 })
 			for msg, key := range map[string]string{"worker not ready yet": "reason", "worker killed before it was ready": "reason", "worker ended": "how"} {
 				for _, line := range c.LogLines(msg) {
-					if reason := strings.TrimPrefix(line.Text(key), "not ready: "); !strings.HasPrefix(reason, want) {
-						t.Errorf("%s: %q, want %q", msg, reason, want)
-					}
+					reason := strings.TrimPrefix(line.Text(key), "not ready: ")
+					testkit.Want(t, strings.HasPrefix(reason, want), "%s: %q, want %q", msg, reason, want)
 				}
 			}
-			c.Stop()
 		})
 	}
 }

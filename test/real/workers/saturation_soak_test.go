@@ -39,5 +39,15 @@ func TestSoakSaturation(t *testing.T) {
 	if p99, most := took[len(took)*99/100], took[len(took)-1]; p99 >= probeBound || most >= kubeletBound {
 		t.Errorf("99 %% of the probes took less than %v, all less than %v; want %v, %v", p99, most, probeBound, kubeletBound)
 	}
-	c.Stop()
+}
+
+// R6: workers with one thread, busy with calls that take longer than their
+// health checks and than hang_timeout, are busy and not sick.
+func TestSaturationIsNotSickness(t *testing.T) {
+	args := []string{"--workers", "2", "--slots", "1", "--min-ready", "2", "--transport", "unix", "--"}
+	// With 1 s a machine that runs other things, too, has workers stand still for long enough.
+	env := append(impatient(t), "CABRANK_HANG_TIMEOUT=2s")
+	c := harness.StartCabrankEnv(t, env, append(args, mixedWorkers(t)...)...)
+	c.WaitReady(harness.LangBound)
+	saturate(t, c, 4, 2500*time.Millisecond, 9*time.Second).wantNobodySick(t, c)
 }

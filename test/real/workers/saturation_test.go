@@ -90,12 +90,9 @@ func (s *saturation) wantNobodySick(t *testing.T, c *harness.Cabrank) {
 	t.Helper()
 	t.Logf("%d calls, median %v; %d probes, median %v, p99 %v, p99.9 %v, max %v", len(s.calls), middle(s.calls),
 		len(s.probes.Took), middle(s.probes.Took), s.probes.Took[len(s.probes.Took)*99/100], s.probes.Took[len(s.probes.Took)*999/1000], s.probes.Took[len(s.probes.Took)-1])
-	if len(s.failed) > 0 || len(s.calls) == 0 {
-		t.Errorf("%d calls, failed by status: %v", len(s.calls), s.failed)
-	}
-	if len(s.probes.Statuses) != 1 || s.probes.Statuses[http.StatusOK] == 0 {
-		t.Errorf("readiness by status: %v, want only 200", s.probes.Statuses)
-	}
+	testkit.Want(t, len(s.failed) == 0 && len(s.calls) != 0, "%d calls, failed by status: %v", len(s.calls), s.failed)
+	testkit.Want(t, len(s.probes.Statuses) == 1 && s.probes.Statuses[http.StatusOK] != 0,
+		"readiness by status: %v, want only 200", s.probes.Statuses)
 	for _, msg := range []string{"worker takes no calls", "worker is silent and gets no new calls", "worker hung, killed", "worker ended"} {
 		if lines := c.LogLines(msg); len(lines) > 0 {
 			t.Errorf("%d times %q, the first %v", len(lines), msg, lines[0])

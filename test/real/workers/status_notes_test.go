@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/cabrank/cabrank/internal/testkit"
 	"github.com/cabrank/cabrank/test/real/harness"
 )
 
@@ -20,9 +21,8 @@ func TestStatusSaysWhyAWorkerDoesNotServe(t *testing.T) {
 	c.WantNote("stopped", "a signal has stopped it")
 	c.SignalTo(c.Status().Workers[0].PID, syscall.SIGCONT)
 	c.AwaitReady(1)
-	if text := c.Must("status"); strings.Contains(text, "signal") {
-		t.Errorf("a worker that serves has no trouble:\n%s", text)
-	}
+	text := c.Must("status")
+	testkit.Want(t, !strings.Contains(text, "signal"), "a worker that serves has no trouble:\n%s", text)
 	c.Stop()
 	wantReasons(t, c, "worker takes no calls")
 
@@ -40,13 +40,9 @@ func wantReasons(t *testing.T, c *harness.Controlled, msg string) {
 	t.Helper()
 	lines := c.LogLines(msg)
 	for _, line := range lines {
-		if line.Text("reason") == "" {
-			t.Errorf("%v has no reason", line)
-		}
+		testkit.Want(t, line.Text("reason") != "", "%v has no reason", line)
 	}
-	if len(lines) == 0 {
-		t.Errorf("no line %q", msg)
-	}
+	testkit.Want(t, len(lines) != 0, "no line %q", msg)
 }
 
 // What a worker of a restart that was given up has done stands on no row of the
@@ -57,14 +53,9 @@ func TestStatusForgetsWorkersThatHaveGone(t *testing.T) {
 	c.AwaitReady(1)
 	c.Must("restart")
 	s := c.Status()
-	if len(s.Workers) != 1 || s.Workers[0].Name != "worker-2" {
-		t.Fatalf("not in the place of the one that failed: %+v", s.Workers)
-	}
-	if text := c.Must("status"); !regexp.MustCompile(`(?m)^worker-2 +ready .* 0$`).MatchString(text) {
-		t.Errorf("the row of worker-2:\n%s", text)
-	}
-	if n := c.Metric("cabrank_worker_restarts_total", "worker", "worker-2", "cause", "exit"); n < 3 {
-		t.Errorf("%v restarts in the metrics, which forget nothing", n)
-	}
-	c.Stop()
+	testkit.Need(t, len(s.Workers) == 1 && s.Workers[0].Name == "worker-2", "not in the place of the one that failed: %+v", s.Workers)
+	text := c.Must("status")
+	testkit.Want(t, regexp.MustCompile(`(?m)^worker-2 +ready .* 0$`).MatchString(text), "the row of worker-2:\n%s", text)
+	n := c.Metric("cabrank_worker_restarts_total", "worker", "worker-2", "cause", "exit")
+	testkit.Want(t, n >= 3, "%v restarts in the metrics, which forget nothing", n)
 }

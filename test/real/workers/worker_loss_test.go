@@ -3,10 +3,14 @@
 package workers_test
 
 import (
+	"bytes"
 	"context"
+	"fmt"
 	"net"
 	"net/http"
+	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -49,21 +53,17 @@ func killUnderLoad(t *testing.T, transport string) {
 	}
 	load.WaitAnswered(t, "worker-1", 20)
 	all := load.Stop()
-	if seen := readiness.Stop(); seen[http.StatusOK] == 0 || len(seen) != 1 {
-		t.Errorf("readiness by status: %v, want only 200", seen)
-	}
+	seen := readiness.Stop()
+	testkit.Want(t, seen[http.StatusOK] != 0 && len(seen) == 1, "readiness by status: %v, want only 200", seen)
 
 	failed := harness.Failures(all)
 	for _, o := range failed {
 		harness.WantStatus(t, o.Err, codes.Unavailable, "cabrank: worker lost")
 	}
 	// A call in the socket of a process that is being killed counts as taken.
-	if len(failed) > deaths*slots || len(failed) == 0 {
-		t.Errorf("%d of %d calls failed; %d workers with %d slots died", len(failed), len(all), deaths, slots)
-	}
-	if got := c.Metric("cabrank_refusals_total", "reason", "worker_lost"); got != float64(len(failed)) {
-		t.Errorf("the page counts %v lost calls, callers saw %d", got, len(failed))
-	}
+	testkit.Want(t, len(failed) <= deaths*slots && len(failed) != 0,
+		"%d of %d calls failed; %d workers with %d slots died", len(failed), len(all), deaths, slots)
+	testkit.Equal(t, c.Metric("cabrank_refusals_total", "reason", "worker_lost"), float64(len(failed)), "lost calls that the page counts")
 	c.Stop()
 	c.WantTakenOnce(all)
 }
@@ -78,7 +78,6 @@ func TestCallsWaitForTheWorkerToReturn(t *testing.T) {
 		return c.Probe("readiness") == http.StatusServiceUnavailable || len(c.ReadyPIDs("worker-1")) > 1
 	})
 	harness.CallIo(t.Context(), conn, "during-restart", 0).WantOK(t)
-	c.Stop()
 }
 
 // cabrank in front of cabrank, both flooded: a call that the inner one refuses
@@ -101,15 +100,12 @@ func TestChainDoesNotMultiplyCalls(t *testing.T) {
 		byMessage[status.Convert(got.Err).Message()]++
 	}
 	answered, full := byMessage[""], byMessage["cabrank: queue full"]
-	if answered == 0 || full == 0 || answered+full != calls {
-		t.Errorf("answers by message: %v, want some OK and the rest refused for a full queue", byMessage)
-	}
+	testkit.Want(t, answered != 0 && full != 0 && answered+full == calls,
+		"answers by message: %v, want some OK and the rest refused for a full queue", byMessage)
 	outer.Stop()
 	inner.Stop()
 	inner.WantTakenOnce(all)
-	if ran := len(inner.Taken()); ran != answered {
-		t.Errorf("%d calls ran, %d were answered", ran, answered)
-	}
+	testkit.Equal(t, len(inner.Taken()), answered, "calls that ran")
 }
 
 // A connection that nobody has accepted has taken no call, although the kernel
@@ -134,8 +130,7 @@ type listless struct {
 
 func startListless(t *testing.T) *listless {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	testkit.Must(t, err)
+	listener := testkit.Listen(t)
 	l := &listless{Listener: listener, gone: make(chan struct{})}
 	server := grpc.NewServer()
 	grpc_health_v1.RegisterHealthServer(server, health.NewServer())
@@ -219,14 +214,11 @@ func TestFrozenWorkerKeepsItsCalls(t *testing.T) {
 	c.WaitTaken(2 * slots)
 	c.SignalTo(pid, syscall.SIGSTOP)
 	line := c.WaitLog(harness.Patience, "worker takes no calls")
-	if !strings.Contains(line, `"stopped":true`) {
-		t.Errorf("the line does not say why: %s", line)
-	}
+	testkit.Says(t, line, `"stopped":true`)
 	c.WaitMetric("cabrank_worker_state", 1, "worker", "worker-1", "state", "stopped")
 	for i := range 50 {
-		if got := harness.CallIo(t.Context(), conn, "new-"+strconv.Itoa(i), 0); got.Err != nil || got.Worker == "worker-1" {
-			t.Errorf("call %d: answered by %q, %v", i, got.Worker, got.Err)
-		}
+		got := harness.CallIo(t.Context(), conn, "new-"+strconv.Itoa(i), 0)
+		testkit.Want(t, got.Err == nil && got.Worker != "worker-1", "call %d: answered by %q, %v", i, got.Worker, got.Err)
 	}
 	c.SignalTo(pid, syscall.SIGCONT)
 	for range 2 * slots {
@@ -235,10 +227,8 @@ func TestFrozenWorkerKeepsItsCalls(t *testing.T) {
 	load := harness.StartLoad(t, c.Addr, 2*slots, harness.ShortWork)
 	load.WaitAnswered(t, "worker-1", 5)
 	load.WantNoFailure(t)
-	if pids := c.ReadyPIDs("worker-1"); pids[len(pids)-1] != pid {
-		t.Errorf("the worker was replaced: %v", pids)
-	}
-	c.Stop()
+	pids := c.ReadyPIDs("worker-1")
+	testkit.Want(t, pids[len(pids)-1] == pid, "the worker was replaced: %v", pids)
 }
 
 // frozenWork is longer than it takes to see that a process is stopped.
@@ -256,14 +246,10 @@ func TestCrashLoopIsTold(t *testing.T) {
 		cancel()
 	}
 	c.WaitMetric("cabrank_worker_state", 1, "worker", "worker-1", "state", "crash loop")
-	if got := c.Metric("cabrank_worker_restarts_total", "worker", "worker-1", "cause", "exit"); got < 5 {
-		t.Errorf("%v restarts in a crash loop", got)
-	}
+	got := c.Metric("cabrank_worker_restarts_total", "worker", "worker-1", "cause", "exit")
+	testkit.Want(t, got >= 5, "%v restarts in a crash loop", got)
 	harness.WantProbes(t, c, map[string]int{"startup": 503, "readiness": 503, "liveness": 200})
-	if line := c.WaitLog(harness.Patience, "crash loop"); !strings.Contains(line, "exit status 3") {
-		t.Errorf("the line does not say how: %s", line)
-	}
-	c.Stop()
+	testkit.Says(t, c.WaitLog(harness.Patience, "crash loop"), "exit status 3")
 }
 
 // A worker that is killed while it drains is lost, not drained: what it had is
@@ -280,8 +266,134 @@ func TestKilledWhileDraining(t *testing.T) {
 	c.WaitLog(harness.Patience, "worker draining")
 	c.KillPID(pid)
 	harness.WantStatus(t, (<-held).Err, codes.Unavailable, "cabrank: worker lost")
-	if err := <-drained; err != nil {
-		t.Errorf("the drain of a worker that was killed: %v", err)
-	}
+	err := <-drained
+	testkit.Want(t, err == nil, "the drain of a worker that was killed: %v", err)
 	c.Stop()
+}
+
+// forkingPython forks a family that sleeps, and becomes the worker.
+const forkingPython = `import os, sys, time
+for _ in range(2):
+    if os.fork() == 0:
+        if os.fork() == 0:
+            os.fork()
+        time.sleep(1000)
+os.execv(sys.argv[1], sys.argv[1:])
+`
+
+// After kill -9 of cabrank nothing of its workers is left, whoever stands
+// between, and the next start on the same ports serves (R18).
+func TestNothingIsLeftAfterKill9(t *testing.T) {
+	worker := harness.FaultWorker(t)
+	npm := npmPackage(t, worker)
+	for _, test := range []struct {
+		name      string
+		command   []string
+		processes int // of one worker, at least
+	}{
+		{"plain", worker, 1},
+		{"shell that waits", []string{"sh", "-c", `"$0" "$@" & wait`, worker[0], worker[1]}, 2},
+		{"npm start", []string{"npm", "start", "--silent", "--prefix", npm}, 2},
+		{"forking python", append([]string{"python3", "-c", forkingPython}, worker...), 7},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			const workers = 2
+			flags := []string{"--workers", strconv.Itoa(workers), "--start-port", strconv.Itoa(testkit.FreePorts(t, 2*workers)), "--"}
+			c := harness.StartCabrankEnv(t, harness.LangEnv(t), slices.Concat([]string{"--listen", testkit.FreeAddress(t)}, flags, test.command)...).Booted(workers)
+			c.Wait(harness.Patience, "the whole family", func() bool { return len(c.Family()) >= 2+workers*test.processes })
+			load := harness.StartLoad(t, c.Addr, 4, harness.ShortWork)
+			load.WaitAnswered(t, "", 4)
+			c.Kill()
+			c.WaitNoneLeft(harness.Patience)
+			load.Stop()
+
+			again := harness.StartCabrankEnv(t, harness.LangEnv(t), slices.Concat([]string{"--listen", c.Addr}, flags, worker)...)
+			harness.CallIo(t.Context(), harness.Dial(t, again.Addr), "again", 0).WantOK(t)
+			again.Stop()
+		})
+	}
+}
+
+// kill -9 of cabrank while it changes: nothing is left, no hook either, and the
+// next start with the same addresses serves, on the control socket too, and
+// sweeps (R18, R19).
+func TestNothingIsLeftAfterKill9During(t *testing.T) {
+	for _, test := range []struct {
+		name, command string
+		env           []string
+		sign          string // part of a command line that shows the moment
+	}{
+		{"roll", "restart", nil, harness.FaultWorkerRole},
+		{"upgrade", "upgrade", nil, harness.FaultWorkerRole},
+		{"hook", "restart", []string{"CABRANK_HOOKS={before_stop: sleep 1000}"}, "sleep 1000"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			runtime := harness.ShortTempDir(t)
+			env := append(test.env, "XDG_RUNTIME_DIR="+runtime)
+			o := harness.NewOperator(t, filepath.Join(runtime, "control.sock"))
+			args := []string{"--listen", testkit.FreeAddress(t), "--control", o.Socket, "--workers", "2", "--transport", "unix", "--"}
+			args = append(args, harness.FaultWorker(t, "-boot", "300ms")...)
+			c := harness.StartCabrankEnv(t, env, args...).Booted(2)
+			before := c.Family()
+			load := harness.StartLoad(t, c.Addr, 4, harness.ShortWork)
+			load.WaitAnswered(t, "", 4)
+			commanded := make(chan struct{})
+			go func() { // ends with cabrank
+				defer close(commanded)
+				_ = o.Run(harness.ChangeLimit, test.command) // cabrank is killed meanwhile
+			}()
+			c.Wait(harness.Patience, "a new process with "+test.sign, func() bool {
+				return slices.ContainsFunc(c.Family(), func(pid int) bool {
+					return !slices.Contains(before, pid) && strings.Contains(harness.Describe([]int{pid}), test.sign)
+				})
+			})
+			c.Kill()
+			c.WaitNoneLeft(harness.Patience)
+			load.Stop()
+			<-commanded
+
+			again := harness.StartCabrankEnv(t, env[len(test.env):], args...)
+			harness.CallIo(t.Context(), harness.Dial(t, again.Addr), "again", 0).WantOK(t)
+			s, err := o.Status()
+			testkit.Want(t, err == nil && s.PID == again.PID, "the status after the next start: %+v, %v", s, err)
+			again.Stop()
+			harness.WantEmpty(t, runtime)
+		})
+	}
+}
+
+// npmPackage makes a package whose start script runs the worker by a shell, as
+// npm does.
+func npmPackage(t *testing.T, worker []string) string {
+	t.Helper()
+	dir := t.TempDir()
+	manifest := fmt.Sprintf(`{"name": "fault", "version": "1.0.0", "scripts": {"start": "%s %s; true"}}`, worker[0], worker[1])
+	testkit.Must(t, os.WriteFile(filepath.Join(dir, "package.json"), []byte(manifest), 0o600))
+	return dir
+}
+
+// Orphans of a worker become cabrank's children, and are reaped (R18).
+func TestOrphansOfWorkersAreReaped(t *testing.T) {
+	script := `i=0; while [ $i -lt 200 ]; do (true &); i=$((i+1)); done; exec "$0" "$@"`
+	c := harness.StartFault(t, append([]string{"sh", "-c", script}, harness.FaultWorker(t)...), "--workers", "1").Booted(1)
+	testkit.Eventually(t, harness.Patience, "no zombie under cabrank", func() bool { return zombiesOf(c.PID) == 0 })
+	harness.CallIo(t.Context(), harness.Dial(t, c.Addr), "1", 0).WantOK(t)
+}
+
+// zombiesOf counts the dead children of a process that it has not waited for.
+// Source: proc(5), the fields of stat behind the name are state and parent.
+func zombiesOf(parent int) int {
+	count := 0
+	paths, _ := filepath.Glob("/proc/[0-9]*/stat") // the pattern is well formed
+	for _, path := range paths {
+		stat, err := os.ReadFile(path)
+		if err != nil {
+			continue // gone meanwhile
+		}
+		fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
+		if string(fields[0]) == "Z" && string(fields[1]) == strconv.Itoa(parent) {
+			count++
+		}
+	}
+	return count
 }
