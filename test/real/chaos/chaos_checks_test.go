@@ -85,9 +85,8 @@ func (r *chaosRun) finish(t *testing.T, watch *chaosWatch) {
 	v.judgeStops()
 	v.judgeCounters()
 	watch.judge(v)
-	if err := r.changes.restore(); err != nil {
-		t.Error(err)
-	}
+	err := r.changes.restore()
+	testkit.Want(t, err == nil, "%v", err)
 	// The load has left workers behind that are due, and are recycled one by one.
 	testkit.Eventually(t, harness.Patience, "recycling to end", func() bool { return len(r.Family()) <= r.before.Processes })
 	after := harness.FootprintOf(r.Cabrank, r.pid())
@@ -118,9 +117,7 @@ func (r *chaosRun) stopLast(t *testing.T) {
 func (v *chaosVerdict) row(bar, wanted, seen string, held bool) {
 	v.t.Helper()
 	v.rows = append(v.rows, barRow{bar, wanted, seen, held})
-	if !held {
-		v.t.Errorf("%s: %s, want %s", bar, seen, wanted)
-	}
+	testkit.Want(v.t, held, "%s: %s, want %s", bar, seen, wanted)
 }
 
 // none is a row for something of which there must be none.

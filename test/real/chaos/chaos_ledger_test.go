@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cabrank/cabrank/internal/testkit"
 	"github.com/cabrank/cabrank/test/real/harness"
 )
 
@@ -37,23 +38,17 @@ type attempt struct {
 func readLedger(t testing.TB, path string) *ledger {
 	t.Helper()
 	text, err := os.ReadFile(path)
-	if err != nil && !os.IsNotExist(err) {
-		t.Fatal(err)
-	}
+	testkit.Need(t, err == nil || os.IsNotExist(err), "%v", err)
 	l := &ledger{boots: map[int]boot{}, attempts: map[string][]attempt{}}
 	for line := range strings.Lines(string(text)) {
 		if !strings.HasSuffix(line, "\n") {
 			break // it is being written
 		}
 		fields := strings.Fields(line)
-		if len(fields) != 4 {
-			t.Fatalf("the ledger has a line %q", line)
-		}
+		testkit.Need(t, len(fields) == 4, "the ledger has a line %q", line)
 		pid, badPID := strconv.Atoi(fields[1])
 		nanos, badTime := strconv.ParseInt(fields[2], 10, 64)
-		if badPID != nil || badTime != nil {
-			t.Fatalf("the ledger has a line %q", line)
-		}
+		testkit.Need(t, badPID == nil && badTime == nil, "the ledger has a line %q", line)
 		l.add(t, fields[0], pid, time.Unix(0, nanos), fields[3])
 	}
 	return l
@@ -69,9 +64,7 @@ func (l *ledger) add(t testing.TB, kind string, pid int, at time.Time, what stri
 	case harness.EntryEnd:
 		of := l.attempts[what]
 		last := slices.IndexFunc(of, func(a attempt) bool { return a.pid == pid && a.ended.IsZero() })
-		if last < 0 {
-			t.Fatalf("the ledger has the end of %s in process %d, and no start", what, pid)
-		}
+		testkit.Need(t, last >= 0, "the ledger has the end of %s in process %d, and no start", what, pid)
 		of[last].ended = at
 	default:
 		t.Fatalf("the ledger has an entry of kind %q", kind)

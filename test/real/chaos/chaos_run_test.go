@@ -149,9 +149,8 @@ func (r *chaosRun) phase(t *testing.T, name string, lasts time.Duration, changes
 	changing.Go(func() {
 		for _, next := range planned {
 			<-time.After(time.Until(began.Add(next.at)))
-			if err := r.changes.do(next.kind); err != nil {
-				t.Errorf("phase %s, %v: %s: %v", name, next.at.Round(time.Millisecond), next.kind, err)
-			}
+			err := r.changes.do(next.kind)
+			testkit.Want(t, err == nil, "phase %s, %v: %s: %v", name, next.at.Round(time.Millisecond), next.kind, err)
 		}
 	})
 	for _, next := range unplanned {
