@@ -101,5 +101,4 @@ func recovers(t *testing.T, lang string, callers int, by disturbing, watched tim
 	if float64(failed) > (1./50+late)*float64(answered+failed) {
 		t.Errorf("after the disturbance %d of %d calls failed in %v: %v", failed, answered+failed, watched, load.Failed())
 	}
-	c.Stop()
 }

@@ -61,9 +61,7 @@ func (s *oneSlots) try(trial *oneslot.Trial) []oneslot.Outcome {
 func (s *oneSlots) finish(trial oneslot.Trial, outcomes []oneslot.Outcome) oneslot.Finding {
 	s.T.Helper()
 	f := s.judge(trial, outcomes)
-	if f.Twice > 0 {
-		s.T.Errorf("%d calls ran twice", f.Twice)
-	}
+	testkit.Want(s.T, f.Twice == 0, "%d calls ran twice", f.Twice)
 	return f
 }
 
@@ -75,9 +73,7 @@ func (s *oneSlots) judge(trial oneslot.Trial, outcomes []oneslot.Outcome) oneslo
 	testkit.Must(s.T, err)
 	f := oneslot.Judge(trial, outcomes, s.number, records)
 	s.T.Logf("%v", f)
-	if f.Unseen > 0 {
-		s.T.Errorf("%d calls were answered and ran nowhere", f.Unseen)
-	}
+	testkit.Want(s.T, f.Unseen == 0, "%d calls were answered and ran nowhere", f.Unseen)
 	return f
 }
 
@@ -97,15 +93,9 @@ func queueTrial(t *testing.T, seed uint64, calls int, most float64, slack time.D
 	s := startOneSlots(t, 4, oneSlotOptions{})
 	trial := oneslot.Trial{Calls: s.demand(seed, calls, 0.7)}
 	f := s.finish(trial, s.try(&trial))
-	if f.InTime != calls {
-		t.Errorf("%d of %d calls were answered: %v", f.InTime, calls, f.Statuses)
-	}
-	if f.Overlaps > 0 {
-		t.Errorf("%d calls met another one at their worker", f.Overlaps)
-	}
-	if f.P99 > time.Duration(float64(f.IdealP99)*most)+slack {
-		t.Errorf("p99 %v, a perfect queue had %v", f.P99, f.IdealP99)
-	}
+	testkit.Want(t, f.InTime == calls, "%d of %d calls were answered: %v", f.InTime, calls, f.Statuses)
+	testkit.Want(t, f.Overlaps == 0, "%d calls met another one at their worker", f.Overlaps)
+	testkit.Want(t, f.P99 <= time.Duration(float64(f.IdealP99)*most)+slack, "p99 %v, a perfect queue had %v", f.P99, f.IdealP99)
 }
 
 // overloadTrial holds cabrank to R16: with 1.4 times what the workers can do and
@@ -120,16 +110,13 @@ func overloadTrial(t *testing.T, seed uint64, calls int, busy oneslot.WhenBusy, 
 	s := startOneSlots(t, 4, oneSlotOptions{worker: worker})
 	trial := oneslot.Trial{Timeout: overloadDeadline, Calls: s.demand(seed, calls, 1.4)}
 	f := s.finish(trial, s.try(&trial))
-	if got := f.InTimeShare(); got < least {
-		t.Errorf("%.1f %% answered in time, want at least %.0f %%", 100*got, 100*least)
-	}
+	got := f.InTimeShare()
+	testkit.Want(t, got >= least, "%.1f %% answered in time, want at least %.0f %%", 100*got, 100*least)
 	mostLate := 2 * s.number // on their way while the machine stood still
 	if busy == oneslot.Queue {
 		// Nobody tells when a handler is through whose caller has gone, so now and
 		// then a call meets it at the worker (R5). This one would run all the same.
 		mostLate += calls / 100
 	}
-	if f.Late > mostLate {
-		t.Errorf("%d calls began after their deadline, one of them by %v", f.Late, f.Latest)
-	}
+	testkit.Want(t, f.Late <= mostLate, "%d calls began after their deadline, one of them by %v", f.Late, f.Latest)
 }

@@ -4,13 +4,16 @@ package queue_test
 
 import (
 	"context"
+	"fmt"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/cabrank/cabrank/examples/go/workpb"
+	"github.com/cabrank/cabrank/internal/testkit"
 	"github.com/cabrank/cabrank/test/real/harness"
 )
 
@@ -51,9 +54,8 @@ func TestOverloadIsTold(t *testing.T) {
 	wantTold := func(overload bool) {
 		t.Helper()
 		c.Wait(harness.Patience, "the gauge to tell it", func() bool { return (c.Metric("cabrank_overload") == 1) == overload })
-		if text := c.Must("status"); strings.Contains(text, "overload") != overload {
-			t.Errorf("an overload: %v; cabrank status says\n%s", overload, text)
-		}
+		text := c.Must("status")
+		testkit.Want(t, strings.Contains(text, "overload") == overload, "an overload: %v; cabrank status says\n%s", overload, text)
 	}
 	wantTold(false)
 	stop := startBurst(t, c.Cabrank)
@@ -62,11 +64,54 @@ func TestOverloadIsTold(t *testing.T) {
 	stop()
 	c.WaitLog(harness.Patience, ends)
 	wantTold(false)
-	if began := c.LogLines(begins); len(began) != 1 || began[0].Text("level") != "WARN" || began[0].Text("callers") != "1" {
-		t.Errorf("the log has %v", began)
+	began := c.LogLines(begins)
+	testkit.Want(t, len(began) == 1 && began[0].Text("level") == "WARN" && began[0].Text("callers") == "1", "the log has %v", began)
+	ended := c.LogLines(ends)
+	testkit.Want(t, len(ended) == 1 && ended[0].Text("lasted") != "", "the log has %v", ended)
+}
+
+// withMethodRule returns flags by which the unary calls of these tests are
+// idempotent and have what the lines of rule say.
+func withMethodRule(t *testing.T, rule string) []string {
+	t.Helper()
+	text := fmt.Sprintf("methods:\n  %s:\n    idempotent: true\n%s", workpb.Work_Io_FullMethodName, rule)
+	file := harness.WriteFile(t, "cabrank.yaml", text)
+	return []string{"--config", file}
+}
+
+// With every slot in use there are no hedges, however late calls are. A moment in
+// which the callers are not as quick as the workers is no fault.
+func TestNoHedgesAtFullLoad(t *testing.T) {
+	c := harness.StartFault(t, harness.FaultWorker(t), append(withMethodRule(t, "    hedge_after: 5ms\n"), "--workers", "2", "--slots", "2")...).Booted(2)
+	load := harness.StartLoad(t, c.Addr, 24, harness.ShortWork)
+	load.WaitAnswered(t, "", 300)
+	sent, noSlot := c.Metric("cabrank_hedges_total", "result", "sent"), c.Metric("cabrank_hedges_total", "result", "no_slot")
+	testkit.Want(t, sent <= 60 && noSlot >= 200, "%v hedges at full load; %v had no slot", sent, noSlot)
+	load.WantNoFailure(t)
+}
+
+// With retries nobody notices that workers die: what they had is run once more by
+// another one. Compare TestWorkerDiesUnderLoad.
+func TestRetriesHideDeaths(t *testing.T) {
+	const slots, deaths = 3, 3
+	c := harness.StartFault(t, harness.FaultWorker(t), append(withMethodRule(t, "    retries: 3\n"), "--workers", "2", "--slots", strconv.Itoa(slots))...).Booted(2)
+	load := harness.StartLoad(t, c.Addr, 2*slots+2, harness.ShortWork)
+	for death := range deaths {
+		load.WaitAnswered(t, "worker-1", 20)
+		pids := c.ReadyPIDs("worker-1")
+		c.KillPID(pids[len(pids)-1])
+		c.Wait(harness.Patience, "the return of worker-1", func() bool { return len(c.ReadyPIDs("worker-1")) == death+2 })
 	}
-	if ended := c.LogLines(ends); len(ended) != 1 || ended[0].Text("lasted") == "" {
-		t.Errorf("the log has %v", ended)
+	load.WaitAnswered(t, "worker-1", 20)
+	all := load.Stop()
+	for _, o := range harness.Failures(all) {
+		t.Errorf("call %s: %v", o.ID, o.Err)
 	}
+	retries := c.Metric("cabrank_retries_total", "reason", "worker_lost")
+	testkit.Want(t, retries != 0 && retries <= deaths*slots, "%v retries for %d deaths of workers with %d slots", retries, deaths, slots)
+	testkit.Equal(t, c.Metric("cabrank_calls_total"), float64(len(all)), "calls that the page counts")
 	c.Stop()
+	for id, times := range c.Taken() {
+		testkit.Want(t, times <= 2, "call %s ran %d times", id, times)
+	}
 }

@@ -50,7 +50,6 @@ func TestCallsPassAHeldWorker(t *testing.T) {
 	}
 	callers.Wait()
 	release()
-	c.Stop()
 }
 
 // holdWorker takes all slots of two workers by streams and frees those of one:
@@ -63,24 +62,19 @@ func holdWorker(ctx context.Context, t *testing.T, conn *grpc.ClientConn, slots 
 		stream, err := workpb.NewWorkClient(conn).Chat(ctx)
 		testkit.Must(t, err)
 		header, err := stream.Header()
-		if err != nil || len(header.Get("x-worker")) != 1 {
-			t.Fatalf("header %v, %v", header, err)
-		}
+		testkit.Need(t, err == nil && len(header.Get("x-worker")) == 1, "header %v, %v", header, err)
 		held = header.Get("x-worker")[0]
 		byWorker[held] = append(byWorker[held], stream)
 	}
 	for worker, streams := range byWorker {
-		if len(streams) != slots/2 {
-			t.Fatalf("%d of %d streams at %s", len(streams), slots, worker)
-		}
+		testkit.Need(t, len(streams) == slots/2, "%d of %d streams at %s", len(streams), slots, worker)
 		if worker == held {
 			continue
 		}
 		for _, stream := range streams {
 			testkit.Must(t, stream.CloseSend())
-			if _, err := stream.Recv(); !errors.Is(err, io.EOF) {
-				t.Fatalf("the end of a stream: %v", err)
-			}
+			_, err := stream.Recv()
+			testkit.Need(t, errors.Is(err, io.EOF), "the end of a stream: %v", err)
 		}
 	}
 	return held
@@ -115,18 +109,14 @@ func TestBusyIsNotSick(t *testing.T) {
 		select {
 		case got := <-held:
 			ended++
-			if got.Err != nil {
-				t.Errorf("a held call: %v", got.Err)
-			}
+			testkit.Want(t, got.Err == nil, "a held call: %v", got.Err)
 		case <-time.After(10 * time.Millisecond):
 		}
 	}
-	if seen := readiness.Stop(); seen[http.StatusOK] == 0 || len(seen) != 1 {
-		t.Errorf("readiness by status while all slots were held: %v, want only 200", seen)
-	}
-	if lines := c.LogLines("worker takes no calls"); len(lines) > 0 || questions < 10 {
-		t.Errorf("after %d health questions workers were taken out: %v", questions, lines)
-	}
+	seen := readiness.Stop()
+	testkit.Want(t, seen[http.StatusOK] != 0 && len(seen) == 1, "readiness by status while all slots were held: %v, want only 200", seen)
+	lines := c.LogLines("worker takes no calls")
+	testkit.Want(t, len(lines) == 0 && questions >= 10, "after %d health questions workers were taken out: %v", questions, lines)
 	c.WaitMetric("cabrank_in_flight", 0) // with all watchers still there
 	watch.want(healthpb.HealthCheckResponse_SERVING)
 	c.Stop()
@@ -139,9 +129,8 @@ func askHealth(t *testing.T, conn *grpc.ClientConn) {
 	ctx, cancel := context.WithTimeout(t.Context(), harness.CallBound)
 	defer cancel()
 	reply, err := healthpb.NewHealthClient(conn).Check(ctx, &healthpb.HealthCheckRequest{})
-	if err != nil || reply.GetStatus() != healthpb.HealthCheckResponse_SERVING {
-		t.Fatalf("Health/Check: %v, %v; want SERVING", reply.GetStatus(), err)
-	}
+	testkit.Need(t, err == nil && reply.GetStatus() == healthpb.HealthCheckResponse_SERVING,
+		"Health/Check: %v, %v; want SERVING", reply.GetStatus(), err)
 }
 
 // healthWatch is a number of open Watch streams.
@@ -230,15 +219,10 @@ func TestWhyACallHadToWait(t *testing.T) {
 	// The caller's own deadline, before and after the call has a slot.
 	short, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
-	if got := harness.CallIo(short, conn, "short", 0); got.Err == nil {
-		t.Error("a call without a slot was answered")
-	}
+	testkit.Want(t, harness.CallIo(short, conn, "short", 0).Err != nil, "a call without a slot was answered")
 	stopHolding()
 	c.WaitMetric("cabrank_in_flight", 0)
-	if got := c.Metric("cabrank_refusals_total", "reason", "queue_full"); got != 1 {
-		t.Errorf("refusals for a full queue: %v, want 1", got)
-	}
-	c.Stop()
+	testkit.Equal(t, c.Metric("cabrank_refusals_total", "reason", "queue_full"), 1, "refusals for a full queue")
 }
 
 // Without a worker that is ready calls wait, and are told so when they have waited too long.
@@ -246,5 +230,4 @@ func TestNoWorkerReady(t *testing.T) {
 	c := harness.StartFault(t, harness.FaultWorker(t, "-boot", "1h"), "--workers", "1", "--queue-timeout", "200ms")
 	conn := harness.Dial(t, c.Addr)
 	harness.WantStatus(t, harness.CallIo(t.Context(), conn, "1", 0).Err, codes.Unavailable, "cabrank: no worker ready")
-	c.Stop()
 }

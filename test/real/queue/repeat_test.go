@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/cabrank/cabrank/examples/go/workpb"
+	"github.com/cabrank/cabrank/internal/testkit"
 	"github.com/cabrank/cabrank/test/real/harness"
 	"github.com/cabrank/cabrank/test/real/oneslot"
 )
@@ -36,16 +37,13 @@ func TestRetriesByMethod(t *testing.T) {
 		var trailer metadata.MD
 		_, err := client.Fail(ctx, &workpb.FailRequest{Code: uint32(call.code), Message: "no"}, grpc.Trailer(&trailer))
 		cancel()
-		if status.Code(err) != call.code || status.Convert(err).Message() != "no" {
-			t.Errorf("got %v, want the worker's own answer", err)
-		}
+		testkit.Want(t, status.Code(err) == call.code && status.Convert(err).Message() == "no", "got %v, want the worker's own answer", err)
 		runs += call.runs
 		if got := trailer.Get("x-executions"); !slices.Equal(got, []string{strconv.Itoa(runs)}) {
 			t.Errorf("after a call that fails with %v the worker has run %v, want %d", call.code, got, runs)
 		}
 	}
 	c.WaitMetric("cabrank_retries_total", 4, "reason", "status")
-	c.Stop()
 }
 
 // One worker stalls for seconds now and then. A second attempt elsewhere, made
@@ -60,13 +58,10 @@ func TestHedgesAroundAStallingWorker(t *testing.T) {
 		trial := oneslot.Trial{Calls: constant(200, 15*time.Millisecond, 5*time.Millisecond, oneslot.Call{})}
 		outcomes := s.try(&trial)
 		denied = s.Metric("cabrank_hedges_total", "result", "no_slot") + s.Metric("cabrank_hedges_total", "result", "no_budget")
-		if hedged := s.Metric("cabrank_hedges_total"); hedged-denied > 50 {
-			t.Errorf("%v hedges for 200 calls", hedged)
-		}
+		hedged := s.Metric("cabrank_hedges_total")
+		testkit.Want(t, hedged-denied <= 50, "%v hedges for 200 calls", hedged)
 		f := s.judge(trial, outcomes)
-		if f.InTime != len(outcomes) {
-			t.Errorf("calls by their end: %v", f.Statuses)
-		}
+		testkit.Want(t, f.InTime == len(outcomes), "calls by their end: %v", f.Statuses)
 		took, _ := tookBy(outcomes, make([]int, len(outcomes)), 0)
 		return took[len(took)-1], denied
 	}
@@ -82,8 +77,6 @@ func TestHedgesAroundAStallingWorker(t *testing.T) {
 		for tries := 1; got > stall*3/4 && denied > 0 && tries < 3; tries++ {
 			got, denied = slowest(t, rules)
 		}
-		if got > stall*3/4 {
-			t.Errorf("the slowest call took %v although one worker alone stalls; %v hedges denied", got, denied)
-		}
+		testkit.Want(t, got <= stall*3/4, "the slowest call took %v although one worker alone stalls; %v hedges denied", got, denied)
 	})
 }
