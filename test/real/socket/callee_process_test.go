@@ -52,9 +52,8 @@ func TestCalleeProcessStops(t *testing.T) {
 				t.Errorf("exit code %d, want %d:\n%s", code, tc.code, p.Log())
 			}
 			text := dump(t, dialRedis(t, server))
-			if answered := strings.Contains(text, `"args":600}`); answered != (tc.code == 0) || strings.Contains(text, "juggler.1:") {
-				t.Errorf("Redis has\n%s", text)
-			}
+			testkit.Want(t, strings.Contains(text, `"args":600}`) == (tc.code == 0) && !strings.Contains(text, "juggler.1:"),
+				"Redis has\n%s", text)
 		})
 	}
 }
@@ -70,9 +69,7 @@ func TestCalleeProcessKilled(t *testing.T) {
 	startCalleeProcess(t, server)
 	push(t, server, "test.echo", `"on"`, time.Minute)
 	text := await(t, server, `"args":"on"`)
-	if strings.Contains(text, "test.delay") || strings.Count(text, "msg_uuid") != 1 {
-		t.Errorf("Redis has\n%s", text)
-	}
+	testkit.Want(t, !strings.Contains(text, "test.delay") && strings.Count(text, "msg_uuid") == 1, "Redis has\n%s", text)
 }
 
 // What is wrong with the command line is said in one line.

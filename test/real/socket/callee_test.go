@@ -65,9 +65,8 @@ func startCallee(t *testing.T, server *redisd.Server, options callee.Options, ad
 		}
 	})
 	t.Cleanup(func() {
-		if err := shutdown(c); err != nil {
-			t.Error(err)
-		}
+		err := shutdown(c)
+		testkit.Want(t, err == nil, "%v", err)
 	})
 	return c
 }
@@ -84,9 +83,8 @@ func push(t *testing.T, server *redisd.Server, uri, args string, timeout time.Du
 		{"SET", "juggler:calls:timeout:{" + uri + "}:" + string(id), timeout.Milliseconds(), "PX", timeout.Milliseconds()},
 		{"LPUSH", "juggler:calls:{" + uri + "}", payload},
 	} {
-		if _, err := conn.Do(command[0].(string), command[1:]...); err != nil {
-			t.Fatal(err)
-		}
+		_, err = conn.Do(command[0].(string), command[1:]...)
+		testkit.Must(t, err)
 	}
 	return id
 }
@@ -148,20 +146,16 @@ func TestCalleeRoundTrips(t *testing.T) {
 	before, connections := commandCounts(t, conn), connectionsOf(t, conn)
 	const calls = 20
 	for range calls {
-		if _, err := client.Call("test.echo", "x", 10*time.Second); err != nil {
-			t.Fatal(err)
-		}
+		_, err := client.Call("test.echo", "x", 10*time.Second)
+		testkit.Must(t, err)
 		client.next(oldjuggler.Res)
 	}
 	after := commandCounts(t, conn)
 	for name, each := range map[string]int{"set": 2, "lpush": 2, "blmpop": 2, "pttl": 1, "del": 2, "ping": 0, "eval": 0} {
-		if got := after[name] - before[name]; got < each*calls-2 || got > each*calls+2 {
-			t.Errorf("%d times %s in %d calls, want %d", got, name, calls, each*calls)
-		}
+		got := after[name] - before[name]
+		testkit.Want(t, got >= each*calls-2 && got <= each*calls+2, "%d times %s in %d calls, want %d", got, name, calls, each*calls)
 	}
-	if now := connectionsOf(t, conn); now != connections {
-		t.Errorf("%s connections were made until now, %s before", now, connections)
-	}
+	testkit.Equal(t, connectionsOf(t, conn), connections, "connections until now")
 }
 
 // connectionsOf returns how many were ever opened to a Redis.
@@ -193,9 +187,8 @@ func TestCalleeNeverHoards(t *testing.T) {
 		push(t, server, "wait", "1", 10*time.Second)
 	}
 	testkit.Eventually(t, harness.Patience, "four calls to run", func() bool { return len(running) == 4 })
-	if n, err := dialRedis(t, server).Do("LLEN", "juggler:calls:{wait}"); err != nil || n != int64(2) {
-		t.Errorf("%v calls wait, want 2 (%v)", n, err)
-	}
+	n, err := dialRedis(t, server).Do("LLEN", "juggler:calls:{wait}")
+	testkit.Want(t, err == nil && n == int64(2), "%v calls wait, want 2 (%v)", n, err)
 }
 
 // No URI waits behind another one that has many calls.
@@ -223,9 +216,8 @@ func TestCalleeRotates(t *testing.T) {
 		defer mu.Unlock()
 		return len(order) == 51
 	})
-	if at := slices.Index(order, "z"); at > 2 {
-		t.Errorf("%d calls of a before the one of z", at)
-	}
+	at := slices.Index(order, "z")
+	testkit.Want(t, at <= 2, "%d calls of a before the one of z", at)
 }
 
 // The time of a call is what it had left when it was taken, and over means over.
@@ -249,16 +241,11 @@ func TestCalleeDeadline(t *testing.T) {
 			return 0, ctx.Err()
 		})
 	})
-	if d := <-left; d > 2*time.Second {
-		t.Errorf("%v left of 2 s", d)
-	}
+	d := <-left
+	testkit.Want(t, d <= 2*time.Second, "%v left of 2 s", d)
 	testkit.Eventually(t, harness.Patience, "both to expire", func() bool { return c.Stats().Expired == 2 && c.Stats().Running == 0 })
-	if ran.Load() != 1 {
-		t.Errorf("%d calls ran", ran.Load())
-	}
-	if text := dump(t, dialRedis(t, server)); text != "" {
-		t.Errorf("left in Redis:\n%s", text)
-	}
+	testkit.Want(t, ran.Load() == 1, "%d calls ran", ran.Load())
+	testkit.Equal(t, dump(t, dialRedis(t, server)), "", "left in Redis")
 }
 
 // own is an error with a form of its own.
@@ -295,12 +282,10 @@ func TestCalleeAnswers(t *testing.T) {
 		c.HandleCalls("forbidden", never)
 		c.HandleCalls("later", func(ctx context.Context, call *callee.Call) (any, error) {
 			go func() {
-				if err := call.Answer(json.RawMessage(`"then"`), nil); err != nil {
-					t.Error(err)
-				}
-				if err := call.Answer(1, nil); !errors.Is(err, callee.ErrAnswered) || ctx.Err() == nil {
-					t.Error(err, ctx.Err())
-				}
+				err := call.Answer(json.RawMessage(`"then"`), nil)
+				testkit.Want(t, err == nil, "%v", err)
+				err = call.Answer(1, nil)
+				testkit.Want(t, errors.Is(err, callee.ErrAnswered) && ctx.Err() != nil, "%v %v", err, ctx.Err())
 			}()
 			return nil, callee.ErrLater
 		})
@@ -318,12 +303,10 @@ func TestCalleeAnswers(t *testing.T) {
 		id := push(t, server, tc.uri, tc.args, 10*time.Second)
 		await(t, server, string(id)+`","uri":"`+tc.uri+`"`, tc.want)
 	}
-	if s := c.Stats(); s.Answered != 8 || s.Failed != 5 || s.Panicked != 1 || seen.Load() != 8 {
-		t.Errorf("%+v, %d seen", s, seen.Load())
-	}
-	if text := log.String(); strings.Count(text, "\n") != 1 || !strings.Contains(text, "at the disco") {
-		t.Errorf("log:\n%s", text)
-	}
+	s := c.Stats()
+	testkit.Want(t, s.Answered == 8 && s.Failed == 5 && s.Panicked == 1 && seen.Load() == 8, "%+v, %d seen", s, seen.Load())
+	text := log.String()
+	testkit.Want(t, strings.Count(text, "\n") == 1 && strings.Contains(text, "at the disco"), "log:\n%s", text)
 }
 
 // A stop finishes what was taken, and takes no more; what is not finished in time is cut.
@@ -343,9 +326,7 @@ func TestCalleeShutdown(t *testing.T) {
 	})
 	push(t, server, "slow", "200", 10*time.Second)
 	<-begun
-	if err := c.Shutdown(t.Context()); err != nil {
-		t.Error(err)
-	}
+	testkit.Must(t, c.Shutdown(t.Context()))
 	push(t, server, "slow", "1", 10*time.Second)
 	await(t, server, `"args":200}`, "juggler:calls:{slow}")
 	again := startCallee(t, server, callee.Options{}, func(c *callee.Callee) {
@@ -358,9 +339,7 @@ func TestCalleeShutdown(t *testing.T) {
 	<-begun
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	if err := again.Shutdown(ctx); err == nil || !strings.Contains(err.Error(), "calls that were cut: 1") {
-		t.Error(err)
-	}
+	testkit.Refused(t, again.Shutdown(ctx), "calls that were cut: 1")
 }
 
 // A caller that leaves takes its calls back: the function that runs is told, and the call
@@ -394,23 +373,16 @@ func TestCalleeIsTold(t *testing.T) {
 		})
 		testkit.Must(t, <-accepted)
 	}
-	if name := <-begun; name != "first" {
-		t.Errorf("%s has begun", name)
-	}
+	testkit.Equal(t, <-begun, "first", "what has begun")
 	leave["second"]()
 	testkit.Eventually(t, harness.Patience, "the call to be taken back", func() bool {
 		return strings.Count(dump(t, dialRedis(t, server)), "calls:timeout") == 1
 	})
 	leave["first"]()
-	if err := <-told; !errors.Is(err, context.Canceled) {
-		t.Error(err)
-	}
-	if name := <-begun; name != "third" {
-		t.Errorf("%s has begun", name)
-	}
+	err := <-told
+	testkit.Want(t, errors.Is(err, context.Canceled), "%v", err)
+	testkit.Equal(t, <-begun, "third", "what has begun")
 	leave["third"]()
 	testkit.Eventually(t, harness.Patience, "all to end", func() bool { return c.Stats().Running == 0 && c.Stats().Expired == 3 })
-	if text := dump(t, dialRedis(t, server)); text != "" {
-		t.Errorf("Redis has\n%s", text)
-	}
+	testkit.Equal(t, dump(t, dialRedis(t, server)), "", "what Redis has")
 }

@@ -52,13 +52,11 @@ func TestClientSurvivesARestart(t *testing.T) {
 			}
 			server.ExitCode(harness.Patience)
 			startServe(t, "--test-functions", "--listen", address)
-			if got, err := client.Call[string](t.Context(), c, "test.reverse", "abc"); err != nil || got != "cba" {
-				t.Errorf("got %q, %v", got, err)
-			}
+			got, err := client.Call[string](t.Context(), c, "test.reverse", "abc")
+			testkit.Want(t, err == nil && got == "cba", "got %q, %v", got, err)
 			testkit.Must(t, c.Publish(t.Context(), "c", "back"))
-			if e, err := s.Next(t.Context()); err != nil || !e.Resumed || string(e.Args) != `"back"` {
-				t.Errorf("got %+v, %v", e, err)
-			}
+			e, err := s.Next(t.Context())
+			testkit.Want(t, err == nil && e.Resumed && string(e.Args) == `"back"`, "got %+v, %v", e, err)
 		})
 	}
 }
@@ -86,36 +84,23 @@ func TestClientWithAToken(t *testing.T) {
 			Protocols: []string{protocol}, Unasked: func(e client.Event) { unasked <- e },
 			Token: func(context.Context) (string, error) { return token(secret, claims), nil },
 		})
-		if got, err := client.Call[string](t.Context(), c, "test.echo", "me"); err != nil || got != "me" {
-			t.Errorf("%s: got %q, %v", protocol, got, err)
-		}
-		_, err := c.Subscribe(t.Context(), "secrets")
-		if no, ok := errors.AsType[*client.RefusedError](err); !ok || no.Code != 403 {
-			t.Errorf("%s: got %v", protocol, err)
-		}
-		if err := c.Publish(t.Context(), "user.7", "hello"); err != nil {
-			t.Errorf("%s: %v", protocol, err)
-		}
-		select {
-		case e := <-unasked:
-			if e.Channel != "user.7" || string(e.Args) != `"hello"` {
-				t.Errorf("%s: got %+v", protocol, e)
-			}
-		case <-time.After(harness.Patience):
-			t.Errorf("%s: no event", protocol)
-		}
+		got, err := client.Call[string](t.Context(), c, "test.echo", "me")
+		testkit.Want(t, err == nil && got == "me", "%s: got %q, %v", protocol, got, err)
+		_, err = c.Subscribe(t.Context(), "secrets")
+		no, ok := errors.AsType[*client.RefusedError](err)
+		testkit.Want(t, ok && no.Code == 403, "%s: got %v", protocol, err)
+		err = c.Publish(t.Context(), "user.7", "hello")
+		testkit.Want(t, err == nil, "%s: %v", protocol, err)
+		e := testkit.Take(t, unasked, harness.Patience, "%s: no event", protocol)
+		testkit.Want(t, e.Channel == "user.7" && string(e.Args) == `"hello"`, "%s: got %+v", protocol, e)
 	}
 	forged := token("another", claims)
 	_, err := client.Dial(t.Context(), url, client.Options{Token: func(context.Context) (string, error) { return forged, nil }})
-	if err == nil || !strings.Contains(err.Error(), "401 Unauthorized") {
-		t.Errorf("got %v", err)
-	}
+	testkit.Want(t, err != nil && strings.Contains(err.Error(), "401 Unauthorized"), "got %v", err)
 	if out, errs, code := script(t, `call test.reverse "abc"`, url, "--token", token(secret, claims)); code != 0 || !strings.Contains(out, `"cba"`) {
 		t.Errorf("exit code %d: %s%s", code, errs, out)
 	}
 	out, errs, code := script(t, `call test.reverse "abc"`, url+"?token="+token(secret, claims))
-	if code != 0 || !strings.Contains(out, `"cba"`) || strings.Contains(out, "token") {
-		t.Errorf("exit code %d: %s%s", code, errs, out)
-	}
+	testkit.Want(t, code == 0 && strings.Contains(out, `"cba"`) && !strings.Contains(out, "token"), "exit code %d: %s%s", code, errs, out)
 	ends(t, nil, 1, "the server wants a token", "connect", url)
 }

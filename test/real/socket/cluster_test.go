@@ -63,9 +63,7 @@ func TestApartBroker(t *testing.T) {
 			calls.Kill()
 			events.Kill()
 			t.Cleanup(func() {
-				if err := errors.Join(calls.Restart(), events.Restart()); err != nil {
-					t.Error(err)
-				}
+				testkit.Must(t, errors.Join(calls.Restart(), events.Restart()))
 			})
 		}
 	})
@@ -96,12 +94,9 @@ func addUser(t *testing.T, server *redisd.Server, name, page, of string) {
 	document, err := os.ReadFile("../../../docs/" + page)
 	testkit.Must(t, err)
 	rules := regexp.MustCompile(`(?m)^ACL SETUSER ` + of + ` on >PASSWORD (.*)$`).FindSubmatch(document)
-	if rules == nil {
-		t.Fatalf("docs/%s says nothing of a user", page)
-	}
-	if _, err := dialRedis(t, server).Do("ACL", redigo.Args{"SETUSER", name, "on", ">secret"}.AddFlat(strings.Fields(string(rules[1])))...); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Need(t, rules != nil, "docs/%s says nothing of a user", page)
+	_, err = dialRedis(t, server).Do("ACL", redigo.Args{"SETUSER", name, "on", ">secret"}.AddFlat(strings.Fields(string(rules[1])))...)
+	testkit.Must(t, err)
 }
 
 // A callee with TLS, and as a user who may do no more than docs/socket-redis.md says: calls that are
@@ -116,17 +111,15 @@ func TestCalleeSecure(t *testing.T) {
 	call := func(list, timeoutKey, id string) {
 		entry := fmt.Sprintf(`{"conn_uuid":%q,"msg_uuid":%q,"uri":"x","args":1,"several":true}`, caller, id)
 		for _, command := range [][]any{{"SET", timeoutKey + id, 60000, "PX", 60000}, {"LPUSH", list, entry}, {"SET", "juggler.1:credit:{kept}:" + id, 1, "PX", 60000}} {
-			if _, err := conn.Do(command[0].(string), command[1:]...); err != nil {
-				t.Fatal(err)
-			}
+			_, err := conn.Do(command[0].(string), command[1:]...)
+			testkit.Must(t, err)
 		}
 	}
 	call("juggler:calls:{plain}", "juggler:calls:timeout:{plain}:", "a")
 	call("juggler:calls:{kept}", "juggler:calls:timeout:{kept}:", "b")
 	call("juggler.1:taken:{kept}:dead", "juggler:calls:timeout:{kept}:", "c")
-	if _, err := conn.Do("SADD", "juggler.1:callees:{kept}", "dead"); err != nil {
-		t.Fatal(err)
-	}
+	_, err = conn.Do("SADD", "juggler.1:callees:{kept}", "dead")
+	testkit.Must(t, err)
 	c := runCallee(t, callee.Options{Redis: strings.Replace(address, "me:", "callee:", 1), DeadAfter: time.Millisecond}, func(c *callee.Callee) {
 		callee.Handle(c, "plain", func(context.Context, int) (string, error) { return "plain", nil })
 		callee.HandleStream(c, "kept", func(_ context.Context, n int, send func(int) error) error { return send(n) }, callee.AtLeastOnce())
@@ -140,16 +133,11 @@ func TestCalleeSecure(t *testing.T) {
 		left, _ := redigo.Int(conn.Do("SCARD", "juggler.1:callees:{kept}"))
 		return n == 1 && left == 1
 	})
-	if err := c.Shutdown(t.Context()); err != nil {
-		t.Error(err)
-	}
+	testkit.Must(t, c.Shutdown(t.Context()))
 	log, err := redigo.Values(conn.Do("ACL", "LOG"))
-	if err != nil || len(log) > 0 {
-		t.Errorf("%q %v", log, err)
-	}
-	if text := dump(t, conn); strings.Contains(text, "juggler.1:taken") || strings.Contains(text, "juggler.1:callee") {
-		t.Errorf("Redis has\n%s", text)
-	}
+	testkit.Want(t, err == nil && len(log) == 0, "%q %v", log, err)
+	text := dump(t, conn)
+	testkit.Want(t, !strings.Contains(text, "juggler.1:taken") && !strings.Contains(text, "juggler.1:callee"), "Redis has\n%s", text)
 }
 
 // second is the database 1 of a Redis.
@@ -169,9 +157,8 @@ func TestSecureSweep(t *testing.T) {
 	conn, err := server.Dial()
 	testkit.Must(t, err)
 	defer conn.Close()
-	if _, err := conn.Do("LPUSH", "juggler:calls:{dead}", `{"conn_uuid":"c","msg_uuid":"m","uri":"dead"}`); err != nil {
-		t.Fatal(err)
-	}
+	_, err = conn.Do("LPUSH", "juggler:calls:{dead}", `{"conn_uuid":"c","msg_uuid":"m","uri":"dead"}`)
+	testkit.Must(t, err)
 	openBroker(t, nil, redis.Options{Address: address, Sweep: 20 * time.Millisecond})
 	testkit.Eventually(t, harness.Patience, "the sweep", func() bool { return dump(t, conn) == "" })
 	for old, fresh := range map[string]string{"me:secret": "me:sesame", "cacert=": "cacert=/nowhere", "rediss:": "redis:"} {
@@ -206,9 +193,8 @@ func TestCalleeCluster(t *testing.T) {
 	ask := func(timeout time.Duration) (answered int) {
 		for i := range 24 {
 			for range 10 {
-				if _, err := client.Call([]string{"u", "kept"}[i%2]+strconv.Itoa(i/2), i, timeout); err != nil {
-					t.Error(err)
-				}
+				_, err := client.Call([]string{"u", "kept"}[i%2]+strconv.Itoa(i/2), i, timeout)
+				testkit.Want(t, err == nil, "%v", err)
 			}
 		}
 		for range 240 {
@@ -229,13 +215,10 @@ func TestCalleeCluster(t *testing.T) {
 	testkit.Must(t, syscall.Kill(cluster.Masters[2].PID(), syscall.SIGCONT))
 	cluster.Masters[0].Kill()
 	testkit.Eventually(t, harness.Patience, "all to be answered again", func() bool { return ask(5*time.Second) == 240 })
-	if err := c.Shutdown(t.Context()); err != nil {
-		t.Error(err)
-	}
+	testkit.Must(t, c.Shutdown(t.Context()))
 	for _, s := range append(cluster.Masters[1:], cluster.Replicas...) {
-		if text := dump(t, dialRedis(t, s)); strings.Contains(text, "juggler.1:") {
-			t.Errorf("Redis has\n%s", text)
-		}
+		text := dump(t, dialRedis(t, s))
+		testkit.Want(t, !strings.Contains(text, "juggler.1:"), "Redis has\n%s", text)
 	}
 }
 
@@ -274,7 +257,5 @@ func TestClusterSweep(t *testing.T) {
 	testkit.Eventually(t, harness.Patience, "the sweep", func() bool { return left() == 2*len(strange) })
 	swept := make(chan error, 1)
 	b.Publish(broker.Event{Channel: "c"}, func(err error) { swept <- err })
-	if err := <-swept; err != nil {
-		t.Error(err)
-	}
+	testkit.Must(t, <-swept)
 }

@@ -25,9 +25,8 @@ func TestConnectOnATerminal(t *testing.T) {
 	t.Cleanup(func() { _ = cmd.Process.Kill() })
 	typed := func(keys, want string, times int) {
 		t.Helper()
-		if _, err := io.WriteString(master, keys); err != nil {
-			t.Fatal(err)
-		}
+		_, err := io.WriteString(master, keys)
+		testkit.Must(t, err)
 		testkit.Eventually(t, harness.Patience, want, func() bool { return strings.Count(shown.String(), want) == times })
 	}
 	typed("", "cabrank> ", 1)
@@ -37,10 +36,7 @@ func TestConnectOnATerminal(t *testing.T) {
 	typed("call test.echo \"\u009b2J\"\r", `\u009b2J`, 2) // sent and back
 	typed("wait\r", "wait is for scripts", 1)
 	typed("exit\r", "exit", 1)
-	if err := cmd.Wait(); err != nil {
-		t.Errorf("%v:\n%s", err, shown)
-	}
-	if strings.Contains(shown.String(), "< res  \u009b") {
-		t.Errorf("%q", shown)
-	}
+	err := cmd.Wait()
+	testkit.Want(t, err == nil, "%v:\n%s", err, shown)
+	testkit.Want(t, !strings.Contains(shown.String(), "< res  \u009b"), "%q", shown)
 }

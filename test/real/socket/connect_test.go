@@ -26,9 +26,8 @@ func script(t *testing.T, lines string, args ...string) (stdout, stderr string, 
 	var out, errs bytes.Buffer
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(lines), &out, &errs
 	err := cmd.Run()
-	if _, ended := errors.AsType[*exec.ExitError](err); err != nil && !ended {
-		t.Fatal(err)
-	}
+	_, ended := errors.AsType[*exec.ExitError](err)
+	testkit.Need(t, err == nil || ended, "%v", err)
 	return regexp.MustCompile(`[0-9a-f]{8}`).ReplaceAllString(out.String(), "ID"), errs.String(), cmd.ProcessState.ExitCode()
 }
 
@@ -94,9 +93,7 @@ other: closed
 closed
 `
 	// The event and the acknowledgment of a PUB come in any order.
-	if sorted(out) != sorted(want) || errs != "" || code != 0 {
-		t.Errorf("exit code %d, %q:\n%s", code, errs, out)
-	}
+	testkit.Want(t, sorted(out) == sorted(want) && errs == "" && code == 0, "exit code %d, %q:\n%s", code, errs, out)
 }
 
 // Under juggler.1 ids are numbers, errors have codes, and streams have several results.
@@ -134,9 +131,7 @@ wait 200ms
 > raw  {"type":"ping","id":77}
 < pong 77
 `
-	if sorted(out) != sorted(want) || errs != "" || code != 1 {
-		t.Errorf("exit code %d, %q:\n%s", code, errs, out)
-	}
+	testkit.Want(t, sorted(out) == sorted(want) && errs == "" && code == 1, "exit code %d, %q:\n%s", code, errs, out)
 }
 
 // What has failed is shown, and makes the exit status 1; the others go on.
@@ -152,13 +147,9 @@ call test.echo "fine"
 		"! exp  ID test.nobody", `< res  ID test.echo error {"message":"json: cannot unmarshal`,
 		"< nack ID test.echo.with.a.name.that.is.too.long 500 ", "there is no subscription to nothing", `< res  ID test.echo "fine"`,
 	} {
-		if !strings.Contains(out, want) {
-			t.Errorf("no line %s", want)
-		}
+		testkit.Want(t, strings.Contains(out, want), "no line %s", want)
 	}
-	if code != 1 || errs != "" {
-		t.Errorf("exit code %d, %q:\n%s", code, errs, out)
-	}
+	testkit.Want(t, code == 1 && errs == "", "exit code %d, %q:\n%s", code, errs, out)
 }
 
 // Lines and command lines that are wrong end with one line and 2, a server that is not
@@ -215,9 +206,8 @@ func TestConnectEndsBySignal(t *testing.T) {
 			return strings.Contains(out.String(), cmp.Or(last, "< ack "))
 		})
 		cmd.Process.Signal(syscall.SIGTERM)
-		if err := cmd.Wait(); err != nil {
-			t.Errorf("%q: %v:\n%s", lines, err, out)
-		}
+		err = cmd.Wait()
+		testkit.Want(t, err == nil, "%q: %v:\n%s", lines, err, out)
 	}
 }
 

@@ -253,9 +253,7 @@ func BenchmarkCalls(b *testing.B) {
 		before, asked, began := a.spent(b), commands(), time.Now()
 		took := callFor(b, name, sockets, 5*time.Second)
 		seconds, n := time.Since(began).Seconds(), len(took)
-		if n == 0 {
-			b.Fatal("nothing was answered")
-		}
+		testkit.Need(b, n != 0, "nothing was answered")
 		a.report(b, before, n, "call")
 		slices.Sort(took)
 		b.ReportMetric(float64(n)/seconds, "calls/s")

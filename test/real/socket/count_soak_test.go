@@ -22,7 +22,5 @@ func TestCalleeProcessCountsSoak(t *testing.T) {
 		testkit.Must(t, err)
 		sum += n
 	}
-	if sum != 5050 {
-		t.Errorf("got %d", sum)
-	}
+	testkit.Want(t, sum == 5050, "got %d", sum)
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/gorilla/websocket"
 
+	"github.com/cabrank/cabrank/internal/testkit"
 	"github.com/cabrank/cabrank/test/real/harness"
 )
 
@@ -40,9 +41,8 @@ func TestSocketsAreToldAtTheEndSoak(t *testing.T) {
 			var reading sync.WaitGroup
 			for _, p := range peers {
 				reading.Go(func() {
-					if err := p.untilEnd(nil); !websocket.IsCloseError(err, websocket.CloseGoingAway) {
-						t.Errorf("a socket has ended by %v", err)
-					}
+					err := p.untilEnd(nil)
+					testkit.Want(t, websocket.IsCloseError(err, websocket.CloseGoingAway), "a socket has ended by %v", err)
 				})
 			}
 			reading.Wait()
@@ -65,9 +65,7 @@ func TestUpgradeServesSocketsThatStaySoak(t *testing.T) {
 			running.Go(func() {
 				defer close(gone)
 				err := p.untilEnd(map[string]*atomic.Int64{`"type":7`: &refused, `"type":9`: &answered})
-				if !websocket.IsCloseError(err, websocket.CloseGoingAway) {
-					t.Errorf("a socket has ended by %v", err)
-				}
+				testkit.Want(t, websocket.IsCloseError(err, websocket.CloseGoingAway), "a socket has ended by %v", err)
 			})
 			running.Go(func() {
 				ticker := time.NewTicker(50 * time.Millisecond)
@@ -88,7 +86,5 @@ func TestUpgradeServesSocketsThatStaySoak(t *testing.T) {
 	})
 	m.End()
 	t.Logf("%d answered, %d refused", answered.Load(), refused.Load())
-	if refused.Load() > 0 || answered.Load() == 0 {
-		t.Error("calls were refused")
-	}
+	testkit.Want(t, refused.Load() == 0 && answered.Load() != 0, "calls were refused")
 }

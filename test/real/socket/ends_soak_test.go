@@ -39,20 +39,12 @@ func TestEndsOfAConnectionSoak(t *testing.T) {
 					URI: "nobody", Timeout: time.Minute, Unsure: true,
 					Accepted: func(err error) { accepted <- err }, Answered: func(json.RawMessage, error) {},
 				})
-				select {
-				case err := <-accepted:
-					if err != nil {
-						t.Error(err)
-					}
-				case <-time.After(harness.Patience):
-					t.Fatal("nobody says whether a call was taken")
-				}
+				testkit.Must(t, testkit.Take(t, accepted, harness.Patience, "nobody says whether a call was taken"))
 				list, err := redigo.String(admin.Do("CLIENT", "LIST", "TYPE", "normal"))
 				testkit.Must(t, err)
 				for _, found := range regexp.MustCompile(`(?m)^id=(\d+) .* cmd=(lpush|role|time|set) `).FindAllStringSubmatch(list, -1) {
-					if _, err := admin.Do("CLIENT", "KILL", "ID", found[1]); err != nil {
-						t.Fatal(err)
-					}
+					_, err = admin.Do("CLIENT", "KILL", "ID", found[1])
+					testkit.Must(t, err)
 				}
 			}
 		})

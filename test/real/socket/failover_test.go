@@ -78,9 +78,8 @@ func TestSilentMaster(t *testing.T) {
 			l.answersSome(t, 100)
 		}
 	}
-	if took := time.Since(began); took > 5*time.Second {
-		t.Errorf("the others had to wait %v", took)
-	}
+	took := time.Since(began)
+	testkit.Want(t, took <= 5*time.Second, "the others had to wait %v", took)
 	l.recovers(t)
 	l.ends(t, c.Masters...)
 }
@@ -251,9 +250,8 @@ func (l *load) watch(t *testing.T, subscriber *websocket.Conn) {
 		if event.Type == "gap" {
 			continue
 		}
-		if before := l.seen.Swap(event.Args); before >= event.Args {
-			t.Errorf("event %d came after %d", event.Args, before)
-		}
+		before := l.seen.Swap(event.Args)
+		testkit.Want(t, before < event.Args, "event %d came after %d", event.Args, before)
 	}
 }
 
@@ -298,9 +296,8 @@ func (l *load) recovers(t *testing.T) {
 func (l *load) ends(t *testing.T, left ...*redisd.Server) {
 	t.Helper()
 	stats := l.ours.Stats()
-	if want := loadCallers*len(loadURIs()) + 2; stats.Sockets != want || stats.Opened != uint64(want) {
-		t.Errorf("%d sockets of %d, %v", stats.Sockets, want, stats.Ended)
-	}
+	want := loadCallers*len(loadURIs()) + 2
+	testkit.Want(t, stats.Sockets == want && stats.Opened == uint64(want), "%d sockets of %d, %v", stats.Sockets, want, stats.Ended)
 	close(l.quiet)
 	testkit.Eventually(t, harness.Patience, "calls to end", func() bool {
 		stats = l.ours.Stats()

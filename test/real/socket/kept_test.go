@@ -49,9 +49,7 @@ func TestKept(t *testing.T) {
 	if s := c.Stats(); s.Answered != 20 || s.Expired != 1 || strings.Contains(text, "calls:timeout") || strings.Contains(text, "taken") {
 		t.Errorf("%+v; Redis has\n%s", s, text)
 	}
-	if err := c.Shutdown(t.Context()); err != nil {
-		t.Error(err)
-	}
+	testkit.Must(t, c.Shutdown(t.Context()))
 	if text := dump(t, dialRedis(t, server)); strings.Contains(text, "juggler.1:") {
 		t.Errorf("after it Redis has\n%s", text)
 	}
@@ -84,9 +82,7 @@ func TestKeptIsGivenBack(t *testing.T) {
 		n, err := dialRedis(t, server).Do("SCARD", "juggler.1:callees:{test.delay}")
 		return err == nil && n == int64(1)
 	})
-	if err := c.Shutdown(t.Context()); err != nil {
-		t.Error(err)
-	}
+	testkit.Must(t, c.Shutdown(t.Context()))
 	text := dump(t, dialRedis(t, server))
 	if ran.Load() != 3 || c.Stats().GivenBack != 3 || strings.Contains(text, "taken") || strings.Contains(text, "{test.delay}") || !strings.Contains(text, string(id)) {
 		t.Errorf("%d ran, %+v; Redis has\n%s", ran.Load(), c.Stats(), text)
@@ -143,9 +139,7 @@ func TestKeptIsCut(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()
-	if err := first.Shutdown(ctx); err == nil {
-		t.Error("nothing was cut")
-	}
+	testkit.Want(t, first.Shutdown(ctx) != nil, "nothing was cut")
 	startKeeper(t, server, callee.Options{}, func(context.Context, *callee.Call) (any, error) { return "second", nil })
 	testkit.Eventually(t, harness.Patience, "both calls to be answered", func() bool {
 		return strings.Count(dump(t, dialRedis(t, server)), `"args":"second"`) == 2
@@ -162,9 +156,8 @@ func TestKeptOutlivesConnections(t *testing.T) {
 	for i := range calls {
 		push(t, server, "kept", "1", 20*time.Second)
 		if i%25 == 0 {
-			if _, err := conn.Do("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"); err != nil {
-				t.Fatal(err)
-			}
+			_, err := conn.Do("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+			testkit.Must(t, err)
 		}
 	}
 	testkit.Eventually(t, harness.Patience, "all to be answered", func() bool {

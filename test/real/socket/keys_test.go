@@ -4,7 +4,6 @@ package socket_test
 
 import (
 	"fmt"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -52,11 +51,9 @@ func dump(t *testing.T, conn redigo.Conn) string {
 // golden holds text against a file of testdata, in which $a is id.
 func golden(t *testing.T, file, text string, id oldjuggler.UUID) {
 	t.Helper()
-	expected, err := os.ReadFile("testdata/" + file)
-	testkit.Must(t, err)
-	if !exchange.Match(string(expected), text, map[string]string{"$a": string(id)}) {
-		t.Errorf("%s\n got:\n%s\nwant:\n%s", file, text, expected)
-	}
+	expected := testkit.ReadFile(t, "testdata/"+file)
+	testkit.Want(t, exchange.Match(string(expected), text, map[string]string{"$a": string(id)}),
+		"%s\n got:\n%s\nwant:\n%s", file, text, expected)
 }
 
 func dialRedis(t testing.TB, server *redisd.Server) redigo.Conn {
@@ -117,13 +114,9 @@ func TestOldServerPublishes(t *testing.T) {
 	id, err := client.Pub("news", []string{"<", "x"})
 	testkit.Must(t, err)
 	got, ok := pubsub.ReceiveWithTimeout(5 * time.Second).(redigo.Message)
-	if !ok {
-		t.Fatal("nothing was published")
-	}
+	testkit.Need(t, ok, "nothing was published")
 	golden(t, "event.txt", got.Channel+"\n"+string(got.Data)+"\n", id)
-	if left := dump(t, dialRedis(t, server)); left != "" {
-		t.Errorf("an event leaves in Redis:\n%s", left)
-	}
+	testkit.Equal(t, dump(t, dialRedis(t, server)), "", "an event leaves in Redis")
 }
 
 // commandCounts returns how often each command was run by clients and scripts.

@@ -47,9 +47,8 @@ func (m *mixture) works(t *testing.T) {
 	t.Helper()
 	for caller, from := range m.clients {
 		for uri, answers := range m.callees {
-			if err := from.callsUntil(uri, answers); err != nil {
-				t.Errorf("%s calls %s: %v", caller, uri, err)
-			}
+			err := from.callsUntil(uri, answers)
+			testkit.Want(t, err == nil, "%s calls %s: %v", caller, uri, err)
 		}
 	}
 	m.publish(t)
@@ -229,16 +228,10 @@ func (m *mixture) publish(t *testing.T) {
 	for name, c := range m.clients {
 		got := map[string]bool{}
 		for range want {
-			select {
-			case event := <-c.events:
-				got[event] = true
-			case <-time.After(harness.Patience):
-				t.Fatalf("%s: %d events of %d", name, len(got), len(want))
-			}
+			event := testkit.Take(t, c.events, harness.Patience, "%s: %d events of %d", name, len(got), len(want))
+			got[event] = true
 		}
-		if !maps.Equal(got, want) {
-			t.Errorf("%s: got %v", name, got)
-		}
+		testkit.Want(t, maps.Equal(got, want), "%s: got %v", name, got)
 	}
 }
 
@@ -246,8 +239,7 @@ func (m *mixture) publish(t *testing.T) {
 func (m *mixture) expires(t *testing.T) {
 	t.Helper()
 	for name, c := range m.clients {
-		if result, err := c.call("by.none", "x", 50*time.Millisecond); err == nil {
-			t.Errorf("%s: got %s", name, result)
-		}
+		result, err := c.call("by.none", "x", 50*time.Millisecond)
+		testkit.Want(t, err != nil, "%s: got %s", name, result)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/gorilla/websocket"
 
 	"github.com/cabrank/cabrank/internal/socket"
+	"github.com/cabrank/cabrank/internal/testkit"
 	"github.com/cabrank/cabrank/test/real/harness"
 )
 
@@ -50,7 +51,6 @@ func TestSubscriptionsAreBoundedSoak(t *testing.T) {
 	asking.Wait()
 	grown := harness.RSSKiB(t, c.PID) - before
 	t.Logf("%d KiB of names were sent, %d subscribed, %d refused: the process grew by %d KiB", sockets*names, subscribed.Load(), refused.Load(), grown)
-	if grown > budgetKiB+sockets*socketKiB || subscribed.Load() < 5_000 || subscribed.Load()+refused.Load() != sockets*names {
-		t.Error("that is not within the budget, or too little of it")
-	}
+	testkit.Want(t, grown <= budgetKiB+sockets*socketKiB && subscribed.Load() >= 5_000 && subscribed.Load()+refused.Load() == sockets*names,
+		"that is not within the budget, or too little of it")
 }

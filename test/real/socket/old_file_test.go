@@ -5,7 +5,6 @@ package socket_test
 import (
 	"fmt"
 	"net/http"
-	"os"
 	"strings"
 	"testing"
 
@@ -21,8 +20,7 @@ import (
 func oldFile(t *testing.T, calls, events *redisd.Server) (file, address string) {
 	t.Helper()
 	address = testkit.FreeAddress(t)
-	text, err := os.ReadFile("testdata/juggler.yml")
-	testkit.Must(t, err)
+	text := testkit.ReadFile(t, "testdata/juggler.yml")
 	filled := strings.NewReplacer("ADDRESS", address, "CALLS", "unix://"+calls.Socket, "EVENTS", "unix://"+events.Socket).Replace(string(text))
 	file = harness.WriteFile(t, "juggler.yml", filled)
 	return file, address
@@ -60,9 +58,8 @@ func TestServeOldFile(t *testing.T) {
 			t.Fatalf("%s: got %s; want %s", step.send, got, step.want)
 		}
 	}
-	if _, err := dialRedis(t, events).Do("PUBLISH", "c", `{"msg_uuid":"","args":"news"}`); err != nil {
-		t.Fatal(err)
-	}
+	_, err := dialRedis(t, events).Do("PUBLISH", "c", `{"msg_uuid":"","args":"news"}`)
+	testkit.Must(t, err)
 	if got := request(t, ws, ""); !strings.Contains(got, `"news"`) {
 		t.Fatalf("got %s", got)
 	}
@@ -75,9 +72,8 @@ func TestServeOldFile(t *testing.T) {
 		{dial("/ws"), call("test.echo", strings.Repeat("x", 5000)), websocket.CloseMessageTooBig}, // read_limit
 	} {
 		testkit.Must(t, tc.ws.WriteMessage(websocket.TextMessage, []byte(tc.text)))
-		if _, _, err := tc.ws.ReadMessage(); !websocket.IsCloseError(err, tc.code) {
-			t.Errorf("%v, want %d", err, tc.code)
-		}
+		_, _, err = tc.ws.ReadMessage()
+		testkit.Want(t, websocket.IsCloseError(err, tc.code), "%v, want %d", err, tc.code)
 	}
 }
 

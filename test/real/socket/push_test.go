@@ -42,9 +42,7 @@ func TestPushToBrowser(t *testing.T) {
 	address := c.Listening("push listening")
 	site.Show(t.TempDir())
 	site.WantSaid("subscribed")
-	if status := pushHTTP(t, address, "publish", `{"channel":"news"}`); status != http.StatusUnauthorized {
-		t.Errorf("without the token: status %d", status)
-	}
+	testkit.Equal(t, pushHTTP(t, address, "publish", `{"channel":"news"}`), http.StatusUnauthorized, "without the token: status")
 	root := harness.Root(t)
 	here := filepath.Join(root, "test", "real", "socket", "testdata")
 	for language, command := range map[string][]string{
@@ -52,16 +50,13 @@ func TestPushToBrowser(t *testing.T) {
 		"python": {"env", "PYTHONPATH=" + root + "/examples/python", "PYTHONDONTWRITEBYTECODE=1", "python3", here + "/push.py"},
 	} {
 		p := harness.StartLangProcess(t, []string{"CABRANK_PUSH_TOKEN=" + token}, append(command, address, "news"))
-		if code := p.ExitCode(harness.Patience); code != 0 {
-			t.Fatalf("%s: exit code %d\n%s", language, code, p.Log())
-		}
+		code := p.ExitCode(harness.Patience)
+		testkit.Need(t, code == 0, "%s: exit code %d\n%s", language, code, p.Log())
 		for _, by := range []string{"http", "grpc"} {
 			site.WantSaid(fmt.Sprintf(`{"from":%q,"by":%q}`, language, by))
 		}
 	}
-	if strings.Contains(c.Log(), token) {
-		t.Error("the token is in the log")
-	}
+	testkit.Want(t, !strings.Contains(c.Log(), token), "the token is in the log")
 }
 
 // Two servers at one Redis obey what is said to one of them. A client's pattern shows
@@ -93,9 +88,7 @@ func TestPushOverRedis(t *testing.T) {
 		p.want(10, `"args":200`)
 	}
 	redis.Kill()
-	if status := pushHTTP(t, pushed[0], "publish", `{"channel":"c"}`); status != http.StatusServiceUnavailable {
-		t.Errorf("without Redis: status %d", status)
-	}
+	testkit.Equal(t, pushHTTP(t, pushed[0], "publish", `{"channel":"c"}`), http.StatusServiceUnavailable, "without Redis: status")
 }
 
 // An upgrade hands the listener over: who publishes reaches the sockets of the new
@@ -107,9 +100,7 @@ func TestUpgradeWithPush(t *testing.T) {
 	hears := func() *peer {
 		p := dial(t, m.Addr)
 		p.send(3, `{"channel":"c"}`).want(8, "")
-		if status := pushHTTP(t, address, "publish", `{"channel":"c","args":1}`); status != http.StatusOK {
-			t.Errorf("status %d", status)
-		}
+		testkit.Equal(t, pushHTTP(t, address, "publish", `{"channel":"c","args":1}`), http.StatusOK, "status")
 		p.want(10, `"args":1`)
 		return p
 	}

@@ -95,9 +95,7 @@ func TestRedisRestarts(t *testing.T) {
 	subscriber := joinChannel(t, url, socket.Protocol1, "c")
 	server.Kill()
 	client.Call("test.echo", "x", 300*time.Millisecond)
-	if client.next(oldjuggler.Ack, oldjuggler.Nack).Type != oldjuggler.Nack {
-		t.Error("a call was taken without Redis")
-	}
+	testkit.Want(t, client.next(oldjuggler.Ack, oldjuggler.Nack).Type == oldjuggler.Nack, "a call was taken without Redis")
 	testkit.Must(t, server.Restart())
 	startOldCallee(t, server)
 	testkit.Eventually(t, harness.Patience, "a call to be answered", func() bool {
@@ -109,13 +107,9 @@ func TestRedisRestarts(t *testing.T) {
 		return n == int64(1)
 	})
 	for _, want := range []string{`{"type":"gap","channel":"c"}`, `{"type":"evnt","channel":"c","args":1}`} {
-		if text := request(t, subscriber, ""); text != want {
-			t.Errorf("got %s, want %s", text, want)
-		}
+		testkit.Equal(t, request(t, subscriber, ""), want, "the answer")
 	}
-	if n := ours.Stats().Sockets; n != 2 {
-		t.Errorf("%d sockets", n)
-	}
+	testkit.Equal(t, ours.Stats().Sockets, 2, "sockets")
 }
 
 // What has expired is swept, what is alive stays, whoever has left it.
@@ -145,9 +139,7 @@ func TestSweep(t *testing.T) {
 	testkit.Eventually(t, harness.Patience, "the sweep", func() bool {
 		return length("juggler:calls:{dead}") == 0 && length("juggler:results:{gone}") == 0 && length("juggler:calls:{mixed}") == 9
 	})
-	if length("juggler:calls:{strange}") != 1 {
-		t.Error("what is nobody's was taken")
-	}
+	testkit.Want(t, length("juggler:calls:{strange}") == 1, "what is nobody's was taken")
 }
 
 // A call is two commands, and a share of a pop and of a delete.

@@ -66,9 +66,8 @@ func (p *peer) read() (message string, err error) {
 func (p *peer) want(kind int, text string) {
 	p.t.Helper()
 	message, err := p.read()
-	if err != nil || !strings.Contains(message, fmt.Sprintf(`"type":%d`, kind)) || !strings.Contains(message, text) {
-		p.t.Fatalf("got %s, %v; want %d with %s", message, err, kind, text)
-	}
+	testkit.Need(p.t, err == nil && strings.Contains(message, fmt.Sprintf(`"type":%d`, kind)) && strings.Contains(message, text),
+		"got %s, %v; want %d with %s", message, err, kind, text)
 }
 
 // untilEnd counts what a socket is told by a text in it, and returns how it has ended.
@@ -96,9 +95,8 @@ func (p *peer) wantCall(uri, args, result string) {
 // wantLeave takes the close frame with which a server goes away.
 func (p *peer) wantLeave() {
 	p.t.Helper()
-	if message, err := p.read(); !websocket.IsCloseError(err, websocket.CloseGoingAway) {
-		p.t.Fatalf("got %s, %v; want 1001", message, err)
-	}
+	message, err := p.read()
+	testkit.Need(p.t, websocket.IsCloseError(err, websocket.CloseGoingAway), "got %s, %v; want 1001", message, err)
 }
 
 // withRedis is a cabrank with a worker for calls, and an old callee for sockets.
@@ -147,9 +145,8 @@ func TestOnePort(t *testing.T) {
 	busy.want(9, "1500")
 	busy.wantLeave()
 	wantNoFailure(t, append(calls.Outcomes(), <-last))
-	if code := c.ExitCode(harness.Patience); code != 0 || len(c.LogLines("calls were cut")) > 0 {
-		t.Errorf("exit code %d", code)
-	}
+	code := c.ExitCode(harness.Patience)
+	testkit.Want(t, code == 0 && len(c.LogLines("calls were cut")) == 0, "exit code %d", code)
 }
 
 // Through an upgrade no call is lost; the old process has its sockets leave when they
@@ -206,7 +203,6 @@ func TestSocketsBesideCalls(t *testing.T) {
 	configure("https://shop.example")
 	c.Signal(syscall.SIGHUP)
 	testkit.Eventually(t, harness.Patience, "the origin to be refused", func() bool { return strings.HasPrefix(knock(t, c.Addr+"/ws", ""), "403 ") })
-	c.Stop()
 }
 
 // A handshake that does not come to its end ends in 5 s, and a path
@@ -214,11 +210,9 @@ func TestSocketsBesideCalls(t *testing.T) {
 func TestHalfHandshakes(t *testing.T) {
 	c := harness.StartCabrank(t, withSockets(t)...)
 	endsHalves(t, c.Addr, "", "GET /ws HTTP/1.1\r\n", "GET /ws HTTP/1.1\r\nHost: a\r\nUpgrade: websocket\r\n")
-	if got := knock(t, c.Addr+"/chat", ""); !strings.HasPrefix(got, "404 ") || !strings.Contains(got, "socket.path") {
-		t.Errorf("a path without sockets: %s", got)
-	}
+	got := knock(t, c.Addr+"/chat", "")
+	testkit.Want(t, strings.HasPrefix(got, "404 ") && strings.Contains(got, "socket.path"), "a path without sockets: %s", got)
 	c.WaitMetric("cabrank_connections", 0)
-	c.Stop()
 }
 
 // A call of a socket to a worker ends like others when cabrank stops, or is upgraded: its
@@ -233,9 +227,7 @@ func TestStopsWithCallsToWorkers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			code := stopsWithCall(t, workDescriptors(t), withSockets(t, "--drain-timeout", tc.drain), workService+"Io", tc.args, tc.results)
-			if code != 0 && name != "cut" {
-				t.Errorf("exit code %d", code)
-			}
+			testkit.Want(t, code == 0 || name == "cut", "exit code %d", code)
 		})
 	}
 	t.Run("upgrade", func(t *testing.T) {
@@ -255,9 +247,7 @@ func TestStopsWithCallsToWorkers(t *testing.T) {
 // A call over Redis is cut like one to a worker.
 func TestCallOverRedisIsCut(t *testing.T) {
 	env, args := withRedis(t, "--drain-timeout", "300ms")
-	if code := stopsWithCall(t, env, args, "test.delay", `"2500"`, 0); code != 0 {
-		t.Errorf("exit code %d", code)
-	}
+	testkit.Equal(t, stopsWithCall(t, env, args, "test.delay", `"2500"`, 0), 0, "exit code")
 }
 
 // stopsWithCall stops cabrank while a socket has a call, which has so many results, and
@@ -271,9 +261,8 @@ func stopsWithCall(t *testing.T, env, flags []string, uri, args string, want int
 	c.Ended = true
 	c.Signal(syscall.SIGTERM)
 	var results atomic.Int64 // what is cut may be told as an error of the worker
-	if err := p.untilEnd(map[string]*atomic.Int64{`"worker":`: &results}); !websocket.IsCloseError(err, websocket.CloseGoingAway) || results.Load() != want {
-		t.Errorf("%d results, %v", results.Load(), err)
-	}
+	err := p.untilEnd(map[string]*atomic.Int64{`"worker":`: &results})
+	testkit.Want(t, websocket.IsCloseError(err, websocket.CloseGoingAway) && results.Load() == want, "%d results, %v", results.Load(), err)
 	code = c.ExitCode(harness.Patience)
 	lines := c.LogLines("calls were cut")
 	if want+int64(len(lines)) != 1 || want == 0 && lines[0].Text("calls") != "1" {

@@ -29,9 +29,7 @@ func TestServeIsAsked(t *testing.T) {
 	}
 	serving := func() {
 		t.Helper()
-		if got := ask("status", "--json"); !strings.Contains(got, `"state":"serving"`) {
-			t.Errorf("status: %s", got)
-		}
+		testkit.Says(t, ask("status", "--json"), `"state":"serving"`)
 		client, err := oldjuggler.Dial(url, nil, func(oldjuggler.Incoming) {})
 		testkit.Must(t, err)
 		client.Close()

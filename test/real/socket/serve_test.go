@@ -20,6 +20,7 @@ import (
 
 	"github.com/cabrank/cabrank/internal/testkit"
 	"github.com/cabrank/cabrank/internal/testkit/exchange"
+	"github.com/cabrank/cabrank/internal/testkit/redisd"
 	"github.com/cabrank/cabrank/test/oldjuggler"
 	"github.com/cabrank/cabrank/test/real/harness"
 )
@@ -80,9 +81,8 @@ func TestServeStops(t *testing.T) {
 			c.Signal(syscall.SIGTERM)
 			var results atomic.Int64
 			err := (&peer{t, ws}).untilEnd(map[string]*atomic.Int64{"": &results})
-			if !websocket.IsCloseError(err, websocket.CloseGoingAway) || results.Load() != tc.results {
-				t.Errorf("%d results, then %v", results.Load(), err)
-			}
+			testkit.Want(t, websocket.IsCloseError(err, websocket.CloseGoingAway) && results.Load() == tc.results,
+				"%d results, then %v", results.Load(), err)
 			if code := c.ExitCode(harness.Patience); code != tc.code {
 				t.Errorf("exit code %d, want %d:\n%s", code, tc.code, c.Log())
 			}
@@ -115,9 +115,7 @@ func TestServePaths(t *testing.T) {
 		testkit.Must(t, err)
 		io.Copy(io.Discard, response.Body)
 		response.Body.Close()
-		if response.StatusCode != want {
-			t.Errorf("%s: %s", path, response.Status)
-		}
+		testkit.Want(t, response.StatusCode == want, "%s: %s", path, response.Status)
 	}
 	http.DefaultClient.CloseIdleConnections()
 }
@@ -138,9 +136,8 @@ func endsHalves(t testing.TB, address string, requests ...string) {
 		conn, err := net.Dial("tcp", address)
 		testkit.Must(t, err)
 		t.Cleanup(func() { conn.Close() })
-		if _, err := io.WriteString(conn, half); err != nil {
-			t.Fatal(err)
-		}
+		_, err = io.WriteString(conn, half)
+		testkit.Must(t, err)
 		halves = append(halves, conn)
 	}
 	deadline := time.Now().Add(harness.Patience)
@@ -162,9 +159,8 @@ func slowReaders(t *testing.T, readers, events, channels, budget, most int) {
 	publisher := dialOld(t, url)
 	text, highest := strings.Repeat("x", 2000), 0
 	for i := range events {
-		if _, err := publisher.Pub(fmt.Sprint("c", i%channels), text); err != nil {
-			t.Fatal(err)
-		}
+		_, err := publisher.Pub(fmt.Sprint("c", i%channels), text)
+		testkit.Must(t, err)
 		if i%100 == 0 {
 			highest = max(highest, harness.RSSKiB(t, c.PID))
 		}
@@ -175,10 +171,36 @@ func slowReaders(t *testing.T, readers, events, channels, budget, most int) {
 	})
 	grown, dropped := (highest-before)<<10, c.Metric("cabrank_socket_events_dropped_total")
 	t.Logf("%d readers, %d events: grown by %.1f MiB of %d, %.0f events dropped", readers, events, float64(grown)/(1<<20), budget>>20, dropped)
-	if grown > most || dropped == 0 {
-		t.Errorf("grown by %d bytes, want at most %d; %.0f events dropped", grown, most, dropped)
-	}
+	testkit.Want(t, grown <= most && dropped != 0, "grown by %d bytes, want at most %d; %.0f events dropped", grown, most, dropped)
 	c.WaitMetric("cabrank_sockets", float64(readers+1))
 }
 
 func TestSlowReaders(t *testing.T) { slowReaders(t, 100, 3000, 1, 32<<20, 32<<20) }
+
+// The binary over Redis, one and a Cluster, with an old callee and an old client.
+func TestServeOverRedis(t *testing.T) {
+	one, many := redisd.Start(t), redisd.StartCluster(t, 3, 0)
+	for address, dial := range map[string]dialer{"unix://" + one.Socket: one, many.URL(): many} {
+		t.Cleanup(runOldCallee(t, dial, 4, map[string]oldjuggler.Function{"test.reverse": oldjuggler.TestFunctions()["test.reverse"]}))
+		_, url := startServe(t, "--redis", address)
+		client := dialOld(t, url)
+		_, err := client.Call("test.reverse", "abc", 10*time.Second)
+		testkit.Must(t, err)
+		in := client.next(oldjuggler.Res)
+		testkit.Want(t, string(in.Args) == `"cba"`, "got %s", in.Args)
+	}
+}
+
+// Without a Redis at its address it does not start, says where, and no password.
+func TestServeWithoutRedis(t *testing.T) {
+	nobody := testkit.FreeAddress(t)
+	for address, want := range map[string]string{
+		nobody:                               nobody,
+		"redis://me:secret@" + nobody + "/1": nobody,
+		"mysql://me:secret@localhost":        "redis: want an address",
+		"me:secret@localhost:6379":           "redis: want an address",
+		"redis:/me:secret@localhost:6379":    "redis: want an address",
+	} {
+		ends(t, []string{"CABRANK_REDIS=" + address}, 1, want, "serve", "--listen", "127.0.0.1:0", "--log-format", "text")
+	}
+}
