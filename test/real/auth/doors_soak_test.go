@@ -38,9 +38,7 @@ func TestTokensOfCalls(t *testing.T) {
 			ctx = metadata.AppendToOutgoingContext(ctx, "authorization", "Bearer "+token)
 		}
 		err := harness.CallIo(ctx, conn, "doors", 0).Err
-		if status.Code(err) != want || !strings.Contains(fmt.Sprint(err), why) {
-			t.Errorf("got %v, want %s: %s", err, want, why)
-		}
+		testkit.Want(t, status.Code(err) == want && strings.Contains(fmt.Sprint(err), why), "got %v, want %s: %s", err, want, why)
 	}
 	claims := map[string]any{"sub": "7", "exp": time.Now().Add(time.Hour).Unix()}
 	good, fresh := sign(secret, `{"alg":"HS256"}`, claims), sign(other, `{"alg":"HS256"}`, claims)
@@ -64,8 +62,6 @@ func TestTokensOfCalls(t *testing.T) {
 	wantCode(fresh, codes.OK, "")
 	c.Stop()
 	for _, hidden := range tokens {
-		if strings.Contains(c.Log(), hidden) {
-			t.Errorf("the log has %.20s...", hidden)
-		}
+		testkit.Want(t, !strings.Contains(c.Log(), hidden), "the log has %.20s...", hidden)
 	}
 }

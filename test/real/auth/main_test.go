@@ -84,9 +84,7 @@ func knock(t testing.TB, address, query string, header http.Header) (s *socket, 
 		t.Cleanup(func() { ws.Close() })
 		return &socket{t, ws}, response.StatusCode, ""
 	}
-	if response == nil {
-		t.Fatal(err)
-	}
+	testkit.Need(t, response != nil, "%v", err)
 	defer response.Body.Close()
 	text, _ := io.ReadAll(response.Body)
 	return nil, response.StatusCode, string(text)
@@ -96,9 +94,7 @@ func knock(t testing.TB, address, query string, header http.Header) (s *socket, 
 func open(t testing.TB, address, token string) *socket {
 	t.Helper()
 	s, status, said := knock(t, address, "", http.Header{"Authorization": {"Bearer " + token}})
-	if s == nil {
-		t.Fatalf("no socket: %d %s", status, said)
-	}
+	testkit.Need(t, s != nil, "no socket: %d %s", status, said)
 	return s
 }
 
@@ -113,9 +109,8 @@ func (s *socket) want(texts ...string) {
 	s.t.Helper()
 	for _, text := range texts {
 		testkit.Must(s.t, s.ws.SetReadDeadline(time.Now().Add(harness.Patience)))
-		if _, got, err := s.ws.ReadMessage(); err != nil || !strings.Contains(string(got), text) {
-			s.t.Fatalf("got %s, %v; want %s", got, err, text)
-		}
+		_, got, err := s.ws.ReadMessage()
+		testkit.Need(s.t, err == nil && strings.Contains(string(got), text), "got %s, %v; want %s", got, err, text)
 	}
 }
 
@@ -136,7 +131,5 @@ func wantNoSecret(t testing.TB, c *harness.Cabrank, end func(), words ...string)
 			t.Errorf("%.20s... is seen", word)
 		}
 	}
-	if !strings.Contains(c.Log(), "listening") {
-		t.Errorf("the log has nothing:\n%s", c.Log())
-	}
+	testkit.Says(t, c.Log(), "listening")
 }

@@ -5,6 +5,7 @@ package auth_test
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -29,9 +30,7 @@ func TestRulesAtTheDoor(t *testing.T) {
 	user := open(t, address, tokenFor(map[string]any{"channels": []string{"user.7.mail"}}))
 	admin := open(t, address, tokenFor(map[string]any{"sub": "admin", "publish": []string{"*"}, "subscribe": []string{}}))
 	anybody, status, said := knock(t, address, "", nil)
-	if anybody == nil {
-		t.Fatalf("without a token: %d %s", status, said)
-	}
+	testkit.Need(t, anybody != nil, "without a token: %d %s", status, said)
 	for uri, want := range map[string]string{"test.echo": ack, "shop.buy": `"code":403`} {
 		user.send(call, fmt.Sprintf(`{"uri":%q,"args":1}`, uri))
 		user.want(want)
@@ -59,9 +58,7 @@ func TestRulesAtTheDoor(t *testing.T) {
 	user.want(`"args":"a letter"`, `"pattern":"user.7.*"`) // by its token, and by its own
 	admin.send(publish, `{"channel":"news.sport","args":"goal"}`)
 	anybody.want(`"args":"goal"`)
-	if n := c.Metric("cabrank_socket_requests_denied_total"); n != 7 {
-		t.Errorf("%v were denied", n)
-	}
+	testkit.Equal(t, c.Metric("cabrank_socket_requests_denied_total"), 7, "requests denied")
 	wantNoSecret(t, c, c.Kill)
 }
 
@@ -89,8 +86,33 @@ func TestFloodOfMessages(t *testing.T) {
 	}
 	came, passed := c.Metric("cabrank_socket_messages_total", "kind", "pub"), time.Since(began)
 	t.Logf("%v of the flood came in %v; the slowest call beside it took %v", came, passed, slowest)
-	if most := rate * (passed.Seconds() + 2); came > most {
-		t.Errorf("%v messages of the flood came in %v, at most %v may", came, passed, most)
-	}
+	most := rate * (passed.Seconds() + 2)
+	testkit.Want(t, came <= most, "%v messages of the flood came in %v, at most %v may", came, passed, most)
 	flood.ws.Close()
+}
+
+// On the port of the calls it is the same: who shows a good token comes in, and neither
+// the log nor a page has it.
+func TestTokensOnOnePort(t *testing.T) {
+	config := file(t, "auth: {secret: env:THE_SECRET, cookie: session}\nsocket:\n  path: [/ws]\n  origin: [none]\n")
+	args := slices.Concat([]string{"--config", config, "--log-level", "debug", "--workers", "1", "--transport", "unix", "--"}, harness.FaultWorker(t))
+	c := harness.StartCabrankEnv(t, []string{"THE_SECRET=" + secret}, args...)
+	c.WaitReady(harness.Patience)
+	good := tokenFor(nil)
+	if s, _, said := knock(t, c.Addr, "?token="+good, nil); s == nil {
+		t.Errorf("a good token: %s", said)
+	} else {
+		s.send(subscribe, `{"channel":"c"}`)
+		s.want(`"code":403`)
+		s.ws.Close()
+	}
+	for _, query := range []string{"", "?token=" + good + "x"} {
+		if _, status, said := knock(t, c.Addr, query, nil); status != 401 {
+			t.Errorf("%s: %d %s", query, status, said)
+		}
+	}
+	for _, path := range []string{"/ws?token=" + good, "/other?token=" + good} {
+		raw(t, c.Addr, "GET "+path+" HTTP/1.1\r\nHost: a\r\n\r\n")
+	}
+	wantNoSecret(t, c, c.Stop, good)
 }

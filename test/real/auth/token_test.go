@@ -63,9 +63,8 @@ func TestTokensAtTheDoor(t *testing.T) {
 		"a parameter with signs": {query: "?a;b&token=" + good, status: 101},
 	} {
 		s, status, said := knock(t, address, tc.query, tc.header)
-		if status != tc.status || !strings.Contains(said, tc.says) || strings.Contains(said, secret) {
-			t.Errorf("%s: %d %s", name, status, said)
-		}
+		testkit.Want(t, status == tc.status && strings.Contains(said, tc.says) && !strings.Contains(said, secret),
+			"%s: %d %s", name, status, said)
 		if s != nil {
 			s.send(call, `{"uri":"test.echo","args":"hello"}`)
 			s.want(ack, `"args":"hello"`)
@@ -83,9 +82,7 @@ func TestTokensAtTheDoor(t *testing.T) {
 	if said := raw(t, address, "BREW ws?token="+good+" HTTP/9\r\n\r\n"); said != "" { // no HTTP/1, and no HTTP/2
 		t.Errorf("HTTP/9 is answered by %s", said)
 	}
-	if n := c.Metric("cabrank_sockets_refused_total", "reason", "token"); n != 9 {
-		t.Errorf("%v were refused", n)
-	}
+	testkit.Equal(t, c.Metric("cabrank_sockets_refused_total", "reason", "token"), 9, "sockets refused for their token")
 	wantNoSecret(t, c, c.Kill, strings.Split(good, ".")[1], strings.Split(good, ".")[2], strings.Split(forged, ".")[2])
 }
 
@@ -96,9 +93,8 @@ func raw(t testing.TB, address, request string) string {
 	testkit.Must(t, err)
 	defer conn.Close()
 	testkit.Must(t, conn.SetDeadline(time.Now().Add(harness.Patience)))
-	if _, err := io.WriteString(conn, request); err != nil {
-		t.Fatal(err)
-	}
+	_, err = io.WriteString(conn, request)
+	testkit.Must(t, err)
 	answer, err := http.ReadResponse(bufio.NewReader(conn), nil)
 	switch {
 	case errors.Is(err, io.ErrUnexpectedEOF):
@@ -132,9 +128,8 @@ func TestPublicKeys(t *testing.T) {
 		_, address := start(t, []string{"THE_KEY=" + public}, "--auth-key", source)
 		open(t, address, good).send(call, `{"uri":"test.echo"}`)
 		for _, by := range []string{public, strings.TrimSpace(public), string(der), base64.StdEncoding.EncodeToString(der)} {
-			if _, status, said := knock(t, address, "?token="+sign(by, `{"alg":"HS256","kid":"1"}`, claims), nil); status != 401 {
-				t.Errorf("%s: a token that is signed with the public key: %d %s", name, status, said)
-			}
+			_, status, said := knock(t, address, "?token="+sign(by, `{"alg":"HS256","kid":"1"}`, claims), nil)
+			testkit.Want(t, status == 401, "%s: a token that is signed with the public key: %d %s", name, status, said)
 		}
 	}
 }
@@ -172,15 +167,12 @@ func TestMistakesOfKeys(t *testing.T) {
 
 // The programs of docs/socket-auth.md print tokens that count, for what they say.
 func TestDocumentedPrograms(t *testing.T) {
-	document, err := os.ReadFile(harness.Root(t) + "/docs/socket-auth.md")
-	testkit.Must(t, err)
+	document := testkit.ReadFile(t, harness.Root(t)+"/docs/socket-auth.md")
 	_, address := start(t, nil, "--auth-secret", file(t, secret+"\n"))
 	for language, command := range map[string][]string{"ruby": {"ruby", "-e"}, "python": {"python3", "-c"}, "js": {"node", "-e"}} {
 		_, program, found := strings.Cut(string(document), "```"+language+"\n")
 		program, _, _ = strings.Cut(program, "```\n")
-		if !found {
-			t.Fatalf("no program in %s", language)
-		}
+		testkit.Need(t, found, "no program in %s", language)
 		folder := t.TempDir()
 		testkit.Must(t, os.WriteFile(folder+"/socket.secret", []byte(secret+"\n"), 0o600))
 		shell := []string{"-c", `cd "$1" && shift && exec "$@"`, "sh", folder}
@@ -199,9 +191,8 @@ func TestTokenEndsItsSocket(t *testing.T) {
 	c, address := start(t, []string{"THE_SECRET=" + secret}, "--auth-secret", "env:THE_SECRET")
 	s := open(t, address, tokenFor(map[string]any{"exp": time.Now().Add(-29 * time.Second).Unix()}))
 	s.ws.SetReadDeadline(time.Now().Add(harness.Patience))
-	if _, _, err := s.ws.ReadMessage(); !websocket.IsCloseError(err, websocket.ClosePolicyViolation) {
-		t.Errorf("it has ended by %v", err)
-	}
+	_, _, err := s.ws.ReadMessage()
+	testkit.Want(t, websocket.IsCloseError(err, websocket.ClosePolicyViolation), "it has ended by %v", err)
 	c.WaitMetric("cabrank_sockets_ended_total", 1, "reason", "expired")
 }
 
