@@ -19,9 +19,7 @@ import (
 func callsByServer(t *testing.T, f *front, path string) map[string]int {
 	t.Helper()
 	code, body, header := get(t, f.url+path)
-	if code != http.StatusOK {
-		t.Fatalf("%s: %d %s", path, code, body)
-	}
+	testkit.Need(t, code == http.StatusOK, "%s: %d %s", path, code, body)
 	calls := map[string]int{}
 	for part := range strings.SplitSeq(header.Get("X-Calls-By-Server"), ", ") {
 		name, number, _ := strings.Cut(part, "=")
@@ -47,9 +45,7 @@ func TestHeadless(t *testing.T) {
 				return len(callsByServer(t, front, "/fibonacci/random?iterations=10&output=false")) == 2
 			})
 			calls := callsByServer(t, front, "/fibonacci/random?iterations=100&output=false")
-			if calls["srv-1"] != 50 || calls["srv-2"] != 50 {
-				t.Errorf("headless: %v, want 50 each", calls)
-			}
+			testkit.Want(t, calls["srv-1"] == 50 && calls["srv-2"] == 50, "headless: %v, want 50 each", calls)
 			single := startFront(t, f.front, target)
 			if calls := callsByServer(t, single, "/fibonacci/random?iterations=100&output=false"); len(calls) != 1 {
 				t.Errorf("one connection: %v", calls)
@@ -70,9 +66,7 @@ func TestConnections(t *testing.T) {
 				for range 6 {
 					get(t, front.url+"/fibonacci/random?iterations=4")
 				}
-				if got := wire.Opened(); got != want {
-					t.Errorf("CONNECTIONS=%d: 6 requests have made %d connections, want %d", setting, got, want)
-				}
+				testkit.Equal(t, wire.Opened(), want, "CONNECTIONS=%d: connections of 6 requests", setting)
 				front.Kill()
 			}
 		})
@@ -85,9 +79,7 @@ var start = regexp.MustCompile("(?m)^    cabrank run (.*) -- .*$")
 // Behind cabrank, started as the README says, every worker gets its part.
 func TestBehindCabrank(t *testing.T) {
 	m := start.FindStringSubmatch(readme(t))
-	if m == nil {
-		t.Fatal("README.md: no line '    cabrank run … -- …'")
-	}
+	testkit.Need(t, m != nil, "README.md: no line '    cabrank run … -- …'")
 	for _, f := range flavours() {
 		t.Run(f.name, func(t *testing.T) {
 			args := append(strings.Fields(m[1]), "--min-ready", "3", "--", python(t), "examples/fibonacci/"+f.server)
@@ -100,7 +92,6 @@ func TestBehindCabrank(t *testing.T) {
 					t.Errorf("%s has answered %d of 300 calls: %v", worker, calls[worker], calls)
 				}
 			}
-			c.Stop()
 		})
 	}
 }

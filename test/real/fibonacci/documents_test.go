@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -23,8 +22,7 @@ import (
 
 func example(t *testing.T, name string) string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(harness.Root(t), "examples", "fibonacci", filepath.FromSlash(name)))
-	testkit.Must(t, err)
+	text := testkit.ReadFile(t, filepath.Join(harness.Root(t), "examples", "fibonacci", filepath.FromSlash(name)))
 	return string(text)
 }
 
@@ -40,14 +38,10 @@ func TestReadmeNamesTheSettings(t *testing.T) {
 	read := map[string]bool{}
 	for _, m := range variable.FindAllStringSubmatch(example(t, "settings.py"), -1) {
 		read[m[1]] = true
-		if !strings.Contains(text, "`"+m[1]+"`") {
-			t.Errorf("README.md does not say what %s is", m[1])
-		}
+		testkit.Want(t, strings.Contains(text, "`"+m[1]+"`"), "README.md does not say what %s is", m[1])
 	}
 	for _, m := range regexp.MustCompile("(?m)^\\| `([A-Z_]+)`").FindAllStringSubmatch(text, -1) {
-		if !read[m[1]] {
-			t.Errorf("README.md explains %s, which nobody reads", m[1])
-		}
+		testkit.Want(t, read[m[1]], "README.md explains %s, which nobody reads", m[1])
 	}
 }
 
@@ -116,63 +110,50 @@ func TestDashboard(t *testing.T) {
 	metric := regexp.MustCompile(`grpc_[a-z_]+`)
 	seen := map[string]bool{}
 	for _, p := range panels(t) {
-		if p.FieldConfig.Defaults.Unit == "" || len(p.Targets) == 0 {
-			t.Errorf("panel %q: unit %q, %d targets", p.Title, p.FieldConfig.Defaults.Unit, len(p.Targets))
-		}
+		testkit.Want(t, p.FieldConfig.Defaults.Unit != "" && len(p.Targets) != 0,
+			"panel %q: unit %q, %d targets", p.Title, p.FieldConfig.Defaults.Unit, len(p.Targets))
 		for _, target := range p.Targets {
-			if !strings.Contains(target.Expr, `mode="$mode"`) || strings.Contains(target.Expr, "$__interval") {
-				t.Errorf("panel %q asks %s", p.Title, target.Expr)
-			}
+			testkit.Want(t, strings.Contains(target.Expr, `mode="$mode"`) && !strings.Contains(target.Expr, "$__interval"),
+				"panel %q asks %s", p.Title, target.Expr)
 			for _, name := range metric.FindAllString(target.Expr, -1) {
 				seen[name] = true
-				if !strings.Contains(page, "\n"+name+"{") {
-					t.Errorf("panel %q asks for %s, which is on no page", p.Title, name)
-				}
+				testkit.Want(t, strings.Contains(page, "\n"+name+"{"), "panel %q asks for %s, which is on no page", p.Title, name)
 			}
 		}
 	}
 	for _, name := range []string{"grpc_requests_total", "grpc_responses_total", "grpc_request_duration_seconds_bucket", "grpc_client_calls_total"} {
-		if !seen[name] {
-			t.Errorf("no panel asks for %s", name)
-		}
+		testkit.Want(t, seen[name], "no panel asks for %s", name)
 	}
 }
 
 // Each manifest is YAML whose selectors meet its pods and whose variables are known.
 func TestManifests(t *testing.T) {
 	names, err := filepath.Glob(filepath.Join(harness.Root(t), "examples", "fibonacci", "kubernetes", "*.yaml"))
-	if err != nil || len(names) < 4 {
-		t.Fatalf("%d manifests, %v", len(names), err)
-	}
+	testkit.Need(t, err == nil && len(names) >= 4, "%d manifests, %v", len(names), err)
 	told := readme(t)
 	for _, name := range names {
-		text, err := os.ReadFile(name)
-		testkit.Must(t, err)
+		text := testkit.ReadFile(t, name)
 		labels, wanted := map[string]bool{}, map[string]bool{}
 		for decoder := yaml.NewDecoder(bytes.NewReader(text)); ; {
 			var object manifest
 			if decoder.Decode(&object) != nil {
 				break
 			}
-			if object.Kind == "" || object.APIVersion == "" || object.Metadata.Name == "" {
-				t.Errorf("%s: an object without kind, version or name", filepath.Base(name))
-			}
+			testkit.Want(t, object.Kind != "" && object.APIVersion != "" && object.Metadata.Name != "",
+				"%s: an object without kind, version or name", filepath.Base(name))
 			labels[object.Spec.Template.Metadata.Labels["app"]] = true
 			if app, ok := object.Spec.Selector["app"].(string); ok {
 				wanted[app] = true
 			}
 			for _, c := range object.Spec.Template.Spec.Containers {
 				for _, e := range c.Env {
-					if !strings.Contains(told, "`"+e.Name+"`") {
-						t.Errorf("%s sets %s, which README.md does not know", filepath.Base(name), e.Name)
-					}
+					testkit.Want(t, strings.Contains(told, "`"+e.Name+"`"),
+						"%s sets %s, which README.md does not know", filepath.Base(name), e.Name)
 				}
 			}
 		}
 		for app := range wanted {
-			if !labels[app] {
-				t.Errorf("%s: a Service selects app %q, which no pod has", filepath.Base(name), app)
-			}
+			testkit.Want(t, labels[app], "%s: a Service selects app %q, which no pod has", filepath.Base(name), app)
 		}
 	}
 }

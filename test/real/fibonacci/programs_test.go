@@ -68,9 +68,8 @@ func startServerAt(t *testing.T, host string, port int, program string, env ...s
 	defer cancel()
 	request := &healthpb.HealthCheckRequest{Service: "fibonacci.FibonacciService"}
 	reply, err := healthpb.NewHealthClient(harness.Dial(t, s.addr)).Check(ctx, request, grpc.WaitForReady(true))
-	if err != nil || reply.GetStatus() != healthpb.HealthCheckResponse_SERVING {
-		t.Fatalf("health of %s: %v, %v; want SERVING", program, reply.GetStatus(), err)
-	}
+	testkit.Need(t, err == nil && reply.GetStatus() == healthpb.HealthCheckResponse_SERVING,
+		"health of %s: %v, %v; want SERVING", program, reply.GetStatus(), err)
 	return s
 }
 
@@ -100,9 +99,7 @@ func startFront(t *testing.T, program, target string, env ...string) *front {
 func get(t *testing.T, url string) (status int, body string, header http.Header) {
 	t.Helper()
 	status, body, header = try(t, http.MethodGet, url)
-	if status == 0 {
-		t.Fatalf("%s: %s", url, body)
-	}
+	testkit.Need(t, status != 0, "%s: %s", url, body)
 	return status, body, header
 }
 
@@ -136,12 +133,8 @@ func (s *server) page(t *testing.T) string {
 // wantOneLine fails unless a text is one line that contains all of the words.
 func wantOneLine(t *testing.T, text string, words ...string) {
 	t.Helper()
-	if strings.Count(text, "\n") != 1 || !strings.HasSuffix(text, "\n") {
-		t.Errorf("want one line, got %q", text)
-	}
+	testkit.Want(t, strings.Count(text, "\n") == 1 && strings.HasSuffix(text, "\n"), "want one line, got %q", text)
 	for _, word := range words {
-		if !strings.Contains(text, word) {
-			t.Errorf("%q does not say %q", text, word)
-		}
+		testkit.Says(t, text, word)
 	}
 }
