@@ -125,9 +125,7 @@ func TestServicesByPriority(t *testing.T) {
 	load := harness.StartLoad(t, c.Addr, 4, harness.ShortWork)
 	load.WaitAnswered(t, first.at(21), 10)
 	for _, o := range load.Outcomes() {
-		if o.Worker != first.at(21) {
-			t.Fatalf("a call of %q", o.Worker)
-		}
+		testkit.Need(t, o.Worker == first.at(21), "a call of %q", o.Worker)
 	}
 	first.workers[first.at(21)].Signal(syscall.SIGTERM) // calls there end, no new ones are taken
 	load.WaitAnswered(t, second.at(22), 10)
@@ -148,9 +146,7 @@ func TestWorkersAndNamesTogether(t *testing.T) {
 	c := startNamed(t, zone, args...)
 	c.WaitWorkers(1)
 	c.WaitLookups(name, "empty", 1)
-	if got := c.Probe("readiness"); got != 503 {
-		t.Errorf("readiness %d with one of two", got)
-	}
+	testkit.Equal(t, c.Probe("readiness"), 503, "readiness with one of two")
 	zone.Say("workers.test. 0 IN A 127.0.0.31")
 	c.WaitReady(harness.Patience)
 	load := harness.StartLoad(t, c.Addr, 4, harness.ShortWork)

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/cabrank/cabrank/internal/demo/demopb"
+	"github.com/cabrank/cabrank/internal/testkit"
 	"github.com/cabrank/cabrank/test/real/harness"
 )
 
@@ -41,11 +42,8 @@ func TestIdleHostBesideOthers(t *testing.T) {
 			t.Logf("a newcomer's call failed: %v", err)
 		}
 	}
-	if failed > 0 {
-		t.Errorf("%d of %d newcomers' calls failed", failed, newcomers)
-	}
+	testkit.Want(t, failed == 0, "%d of %d newcomers' calls failed", failed, newcomers)
 	t.Logf("%.0f connections made room", c.Metric("cabrank_connections_ended_total", "side", "caller", "reason", "make_room"))
-	c.Stop()
 }
 
 // callOnAFreshConnection makes a call whose connection stays until the test ends.
