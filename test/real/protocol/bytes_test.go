@@ -39,7 +39,6 @@ func TestBytesPassAsTheyAre(t *testing.T) {
 	<-time.After(time.Until(began.Add(silence))) // the silence is what is tested
 	quiet.echo("after the silence")
 	quiet.end()
-	c.Stop()
 }
 
 // chat is a stream that is echoed.
@@ -58,22 +57,18 @@ func openChat(t *testing.T, conn *grpc.ClientConn, opts ...grpc.CallOption) chat
 // echo sends a text and wants it back.
 func (c chat) echo(text string) {
 	c.t.Helper()
-	if err := c.stream.Send(&workpb.ChatMessage{Text: text}); err != nil {
-		c.t.Fatalf("send %d bytes: %v", len(text), err)
-	}
+	err := c.stream.Send(&workpb.ChatMessage{Text: text})
+	testkit.Need(c.t, err == nil, "send %d bytes: %v", len(text), err)
 	reply, err := c.stream.Recv()
-	if err != nil || reply.GetText() != text {
-		c.t.Fatalf("sent %d bytes, got %d back and %v", len(text), len(reply.GetText()), err)
-	}
+	testkit.Need(c.t, err == nil && reply.GetText() == text, "sent %d bytes, got %d back and %v", len(text), len(reply.GetText()), err)
 }
 
 // end wants the stream to end with OK.
 func (c chat) end() {
 	c.t.Helper()
 	testkit.Must(c.t, c.stream.CloseSend())
-	if _, err := c.stream.Recv(); !errors.Is(err, io.EOF) {
-		c.t.Fatalf("the end of the stream: %v", err)
-	}
+	_, err := c.stream.Recv()
+	testkit.Need(c.t, errors.Is(err, io.EOF), "the end of the stream: %v", err)
 }
 
 // wantGzipBothWays sees from the wire that the answer is compressed, too.
@@ -133,18 +128,13 @@ func TestQueuedUploadsLeaveTheRunningStreamAlone(t *testing.T) {
 	for range echoes {
 		running.echo("still running")
 	}
-	if took := time.Since(began); took > pace {
-		t.Errorf("%d echoes took %v while %d uploads waited", echoes, took, uploads)
-	}
+	took := time.Since(began)
+	testkit.Want(t, took <= pace, "%d echoes took %v while %d uploads waited", echoes, took, uploads)
 	holder.end()
 	for range uploads {
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
+		testkit.Must(t, <-ended)
 	}
 	running.end()
-	if peak := c.PeakMemory(); peak > memory {
-		t.Errorf("cabrank took %d MiB of memory, at most %d are expected", peak>>20, memory>>20)
-	}
-	c.Stop()
+	peak := c.PeakMemory()
+	testkit.Want(t, peak <= memory, "cabrank took %d MiB of memory, at most %d are expected", peak>>20, memory>>20)
 }

@@ -129,11 +129,7 @@ func (m *suiteMode) hold(t *testing.T) {
 	code := p.ExitCode(suiteBound)
 	said := p.Output() + p.Log()
 	result := suiteResult.FindStringSubmatch(said)
-	if result == nil {
-		t.Fatalf("%s: status %d: %s", m.name, code, said)
-	}
+	testkit.Need(t, result != nil, "%s: status %d: %s", m.name, code, said)
 	fmt.Fprintf(t.Output(), "%s %s/%s\n", m.name, result[2], result[1])
-	if code != 0 || result[1] != m.cases {
-		t.Errorf("%s: status %d, want %s cases: %s", m.name, code, m.cases, said)
-	}
+	testkit.Want(t, code == 0 && result[1] == m.cases, "%s: status %d, want %s cases: %s", m.name, code, m.cases, said)
 }

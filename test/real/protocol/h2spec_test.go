@@ -46,7 +46,6 @@ func TestH2SpecRelay(t *testing.T) {
 func TestH2SpecPage(t *testing.T) {
 	c := harness.StartCabrank(t, "--upstream", plain.Start(t).Addr, "--probes", "off", "--metrics", "off")
 	runH2Spec(t, c.Addr, "/")
-	c.Stop()
 }
 
 // And to one that is not ours: net/http. What passes here and not above, or
@@ -67,8 +66,7 @@ func startPassing(t *testing.T, upstream string) *harness.Cabrank {
 // returns its address.
 func startNetHTTP(t *testing.T) string {
 	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	testkit.Must(t, err)
+	ln := testkit.Listen(t)
 	server := &http.Server{
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			// To the end: what comes behind an answer concerns nobody.

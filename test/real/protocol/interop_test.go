@@ -45,7 +45,6 @@ func TestInteropDirect(t *testing.T) {
 func TestInteropUpstream(t *testing.T) {
 	c := harness.StartCabrank(t, "--upstream", startInteropServer(t), "--probes", "off", "--metrics", "off")
 	runInterop(t, c.Addr)
-	c.Stop()
 }
 
 // The same over workers that cabrank starts. They have no health service: one
@@ -55,7 +54,6 @@ func TestInteropWorkers(t *testing.T) {
 		"--", harness.Tool(t, "interop_server"), "-use_tls=false", "-port", "{port}")
 	c.WaitReady(harness.Patience)
 	runInterop(t, c.Addr)
-	c.Stop()
 }
 
 // startInteropServer starts the server on a free port and returns its address.
@@ -64,9 +62,7 @@ func startInteropServer(t *testing.T) string {
 	server := harness.StartProcess(t, interopLog, harness.Tool(t, "interop_server"), "-use_tls=false", "-port", "0")
 	line := server.WaitLog(harness.Patience, "interop server listening on ")
 	_, port, err := net.SplitHostPort(line[strings.LastIndex(line, " ")+1:])
-	if err != nil {
-		t.Fatalf("no address in the line %q: %v", line, err)
-	}
+	testkit.Need(t, err == nil, "no address in the line %q: %v", line, err)
 	return net.JoinHostPort("127.0.0.1", port)
 }
 
@@ -80,9 +76,7 @@ func runInterop(t *testing.T, addr string) {
 			client := harness.StartProcess(t, interopLog, harness.Tool(t, "interop_client"), "-use_tls=false",
 				"-server_host", host, "-server_port", port, "-test_case", tc.name)
 			client.WantExit(harness.Patience, 0)
-			if !strings.Contains(client.Log(), tc.done) {
-				t.Errorf("the client did not say %q", tc.done)
-			}
+			testkit.Want(t, strings.Contains(client.Log(), tc.done), "the client did not say %q", tc.done)
 		})
 	}
 }
