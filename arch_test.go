@@ -14,6 +14,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 const module = "github.com/cabrank/cabrank"
@@ -531,12 +533,9 @@ func TestRefuseImport(t *testing.T) {
 		{"examples/go/worker", module + "/examples/go/workpb", false},
 	} {
 		rule, ok := layerOf(tc.dir)
-		if !ok {
-			t.Errorf("%s has no entry", tc.dir)
-		}
-		if why := refuseImport(tc.dir, rule, tc.name); (why != "") != tc.refused {
-			t.Errorf("%s imports %s: refused %t (%q), want %t", tc.dir, tc.name, !tc.refused, why, tc.refused)
-		}
+		testkit.Want(t, ok, "%s has no entry", tc.dir)
+		why := refuseImport(tc.dir, rule, tc.name)
+		testkit.Want(t, (why != "") == tc.refused, "%s imports %s: refused %t (%q), want %t", tc.dir, tc.name, !tc.refused, why, tc.refused)
 	}
 }
 
@@ -548,9 +547,8 @@ func TestLabStaysOutside(t *testing.T) {
 			continue
 		}
 		for _, inner := range []string{"internal/relay", "internal/shard", "internal/h2"} {
-			if way := wayTo(t, dir, inner); way != nil {
-				t.Errorf("%s has %s in it: it measures from outside", strings.Join(way, " → "), inner)
-			}
+			way := wayTo(t, dir, inner)
+			testkit.Want(t, way == nil, "%s has %s in it: it measures from outside", strings.Join(way, " → "), inner)
 		}
 	}
 }
@@ -581,12 +579,10 @@ func wayTo(t *testing.T, from, to string) []string {
 
 // That the search for ways finds some.
 func TestWayTo(t *testing.T) {
-	if got := strings.Join(wayTo(t, "internal/admin", "internal/h2"), " "); got != "internal/admin internal/relay internal/h2" {
-		t.Errorf("from admin to h2: %q", got)
-	}
-	if got := wayTo(t, "internal/rank", "internal/relay"); got != nil {
-		t.Errorf("from rank to relay: %q", got)
-	}
+	testkit.Equal(t, strings.Join(wayTo(t, "internal/admin", "internal/h2"), " "), "internal/admin internal/relay internal/h2",
+		"from admin to h2")
+	got := wayTo(t, "internal/rank", "internal/relay")
+	testkit.Want(t, got == nil, "from rank to relay: %q", got)
 }
 
 // layerOf finds the entry for a folder: its own, or the nearest above it that
@@ -660,9 +656,8 @@ func impure(n ast.Node) string {
 
 func TestPackagesAreExplained(t *testing.T) {
 	for dir, p := range tree(t) {
-		if p.written() && !slices.ContainsFunc(p.files, file.explainsPackage) {
-			t.Errorf("%s has no package comment: say what it is for and what it does not do", dir)
-		}
+		testkit.Want(t, !p.written() || slices.ContainsFunc(p.files, file.explainsPackage),
+			"%s has no package comment: say what it is for and what it does not do", dir)
 	}
 }
 
@@ -780,9 +775,8 @@ func TestNoHiddenState(t *testing.T) {
 	}
 	for key := range mutable {
 		dir, _, _ := strings.Cut(key, ".")
-		if _, exists := tree(t)[dir]; exists && !seen[key] {
-			t.Errorf("%s is in the table mutable of arch_test.go but no longer in the code: remove the entry", key)
-		}
+		_, exists := tree(t)[dir]
+		testkit.Want(t, !exists || seen[key], "%s is in the table mutable of arch_test.go but no longer in the code: remove the entry", key)
 	}
 }
 
@@ -823,14 +817,10 @@ func makesError(value ast.Expr) bool {
 
 func TestNamesExplain(t *testing.T) {
 	for dir, p := range tree(t) {
-		if emptyNames.MatchString(path.Base(dir)) {
-			t.Errorf("%s: a package name that explains nothing", dir)
-		}
+		testkit.Want(t, !emptyNames.MatchString(path.Base(dir)), "%s: a package name that explains nothing", dir)
 		for _, f := range p.files {
 			stem := strings.TrimSuffix(strings.TrimSuffix(path.Base(f.name), ".go"), "_test")
-			if emptyNames.MatchString(stem) {
-				t.Errorf("%s: a file name that explains nothing: name it after its one noun", f.name)
-			}
+			testkit.Want(t, !emptyNames.MatchString(stem), "%s: a file name that explains nothing: name it after its one noun", f.name)
 		}
 	}
 }

@@ -35,9 +35,8 @@ var (
 func TestLinksLeadSomewhere(t *testing.T) {
 	for _, name := range sourceFiles(t, ".md") {
 		for _, target := range localLinks(read(t, name)) {
-			if _, err := os.Stat(filepath.FromSlash(path.Join(path.Dir(name), target))); err != nil {
-				t.Errorf("%s links to %s, which does not exist", name, target)
-			}
+			_, err := os.Stat(filepath.FromSlash(path.Join(path.Dir(name), target)))
+			testkit.Want(t, err == nil, "%s links to %s, which does not exist", name, target)
 		}
 	}
 }
@@ -54,9 +53,8 @@ func TestAnchorsLeadSomewhere(t *testing.T) {
 			if file != "" {
 				target = path.Join(path.Dir(name), file)
 			}
-			if !slices.Contains(anchors(read(t, target)), anchor) {
-				t.Errorf("%s links to #%s, which %s does not have", name, anchor, target)
-			}
+			testkit.Want(t, slices.Contains(anchors(read(t, target)), anchor),
+				"%s links to #%s, which %s does not have", name, anchor, target)
 		}
 	}
 }
@@ -113,9 +111,8 @@ func TestLocalLinks(t *testing.T) {
 	text := "[a](x.md#part) ![b](img/y.png \"title\") [c](https://z) [d](#here)\n" +
 		"[e]: ../w.md\n`[no](code.md)`\n```\n[no](fence.md)\n```\n[f](<v.md>)"
 	got := strings.Join(localLinks(text), " ")
-	if want := "x.md img/y.png v.md ../w.md"; got != want {
-		t.Errorf("got %q, want %q", got, want)
-	}
+	want := "x.md img/y.png v.md ../w.md"
+	testkit.Want(t, got == want, "got %q, want %q", got, want)
 }
 
 func TestDocumentsNameNoLines(t *testing.T) {
@@ -143,14 +140,10 @@ func TestConformanceNamesItsTests(t *testing.T) {
 		}
 	}
 	for name := range named {
-		if !written[name] {
-			t.Errorf("docs/conformance.md names %s, which internal/h2 does not have", name)
-		}
+		testkit.Want(t, written[name], "docs/conformance.md names %s, which internal/h2 does not have", name)
 	}
 	for name := range written {
-		if strings.HasPrefix(name, "TestRFC") && !named[name] {
-			t.Errorf("docs/conformance.md does not name %s", name)
-		}
+		testkit.Want(t, !strings.HasPrefix(name, "TestRFC") || named[name], "docs/conformance.md does not name %s", name)
 	}
 }
 
@@ -162,15 +155,11 @@ func TestThreatModelNamesItsTests(t *testing.T) {
 	namesTests(t, "docs/threat-model.md")
 	keys := read(t, "docs/configuration.md")
 	for _, key := range regexp.MustCompile("`limits\\.\\w+`").FindAllString(text, -1) {
-		if !strings.Contains(keys, "| "+key+" |") {
-			t.Errorf("docs/threat-model.md names %s, which is no key", key)
-		}
+		testkit.Want(t, strings.Contains(keys, "| "+key+" |"), "docs/threat-model.md names %s, which is no key", key)
 	}
 	_, table, _ := strings.Cut(read(t, "docs/metrics.md"), "## Reason of an ended connection")
 	reasons := regexp.MustCompile("(?m)^\\| `([a-z0-9_]+)`").FindAllStringSubmatch(table, -1)
-	if len(reasons) < 10 {
-		t.Errorf("%d reasons in docs/metrics.md", len(reasons))
-	}
+	testkit.Want(t, len(reasons) >= 10, "%d reasons in docs/metrics.md", len(reasons))
 	for _, m := range reasons {
 		if m[1] != "reason" && !strings.Contains(text, "`"+m[1]+"`") {
 			t.Errorf("docs/threat-model.md does not say what %s is against", m[1])
@@ -201,15 +190,11 @@ func namesTests(t *testing.T, document string) int {
 	}
 	// Of scripts the case is named, too.
 	for _, m := range regexp.MustCompile("\\b(TestWire|TestRank)/([a-z_]+)/([^`/]+)").FindAllStringSubmatch(read(t, document), -1) {
-		if !hasCase(t, m[1], m[2], m[3]) {
-			t.Errorf("%s names %s, which does not exist", document, m[0])
-		}
+		testkit.Want(t, hasCase(t, m[1], m[2], m[3]), "%s names %s, which does not exist", document, m[0])
 	}
 	named := regexp.MustCompile(`\b(?:Test|Fuzz|Benchmark)[A-Z0-9]\w*`).FindAllString(read(t, document), -1)
 	for _, name := range named {
-		if !written[name] {
-			t.Errorf("%s names %s, which does not exist", document, name)
-		}
+		testkit.Want(t, written[name], "%s names %s, which does not exist", document, name)
 	}
 	return len(named)
 }
@@ -221,9 +206,7 @@ func TestMovingOverNamesItsTests(t *testing.T) {
 		t.Errorf("%s names %d tests", document, n)
 	}
 	for n := range 40 {
-		if row := fmt.Sprintf("\n| D%d | ", n+1); strings.Count(read(t, document), row) != 1 {
-			t.Errorf("%s has not one row D%d", document, n+1)
-		}
+		testkit.Want(t, strings.Count(read(t, document), fmt.Sprintf("\n| D%d | ", n+1)) == 1, "%s has not one row D%d", document, n+1)
 	}
 }
 
@@ -232,13 +215,9 @@ func TestInstallPageNamesThisVersion(t *testing.T) {
 	version := strings.TrimSpace(read(t, "VERSION"))
 	page := read(t, "docs/install.md")
 	named := regexp.MustCompile(`(?:cabrank[-_:]|cabrank-\w+-\w+-|--branch v)(\d+\.\d+\.\d+)`).FindAllStringSubmatch(page, -1)
-	if len(named) < 10 {
-		t.Errorf("docs/install.md names %d packages", len(named))
-	}
+	testkit.Want(t, len(named) >= 10, "docs/install.md names %d packages", len(named))
 	for _, m := range named {
-		if m[1] != version {
-			t.Errorf("docs/install.md has %q, but VERSION is %s", m[0], version)
-		}
+		testkit.Want(t, m[1] == version, "docs/install.md has %q, but VERSION is %s", m[0], version)
 	}
 }
 
@@ -266,7 +245,6 @@ func number(n int) string { return fmt.Sprintf("%03d", n) }
 
 func read(t *testing.T, name string) string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.FromSlash(name))
-	testkit.Must(t, err)
+	text := testkit.ReadFile(t, filepath.FromSlash(name))
 	return string(text)
 }

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // target matches a target that people call, with what `make help` says of it.
@@ -18,23 +20,17 @@ var target = regexp.MustCompile(`(?m)^([a-z0-9-]+):[^=\n]*?(?:## (.+))?$`)
 func TestMakeTargetsAreExplained(t *testing.T) {
 	explained := map[string]bool{}
 	for _, m := range target.FindAllStringSubmatch(read(t, "Makefile"), -1) {
-		if m[2] == "" {
-			t.Errorf("Makefile: the target %q has no ## text for make help", m[1])
-		}
+		testkit.Want(t, m[2] != "", "Makefile: the target %q has no ## text for make help", m[1])
 		explained[m[1]] = true
 	}
 	for name := range strings.FieldsSeq("help build demo test lint test-unit test-real fuzz bench bench-peers bench-queue soak h2spec") {
-		if !explained[name] {
-			t.Errorf("Makefile: no target %q", name)
-		}
+		testkit.Want(t, explained[name], "Makefile: no target %q", name)
 	}
 }
 
 // Continuous integration runs what everybody can run.
 func TestCIRunsMakeTest(t *testing.T) {
-	if !strings.Contains(read(t, ".ci/run"), "\nmake test\n") {
-		t.Error(".ci/run does not call make test")
-	}
+	testkit.Want(t, strings.Contains(read(t, ".ci/run"), "\nmake test\n"), ".ci/run does not call make test")
 }
 
 // run is one line of the Makefile that runs tests: the tag it sets, and what it finds
@@ -63,9 +59,7 @@ func runs(t *testing.T) (all []run) {
 	if strings.Contains(read(t, "Makefile"), "\n\t@go run ./test/lane soak -tags soak\n") {
 		all = append(all, run{tags: []string{"soak"}, find: regexp.MustCompile(`(?m)^//go:build .*\bsoak\b`)})
 	}
-	if len(all) < 4 {
-		t.Fatalf("%d runs of tests were found in the Makefile: was it written in another way?", len(all))
-	}
+	testkit.Need(t, len(all) >= 4, "%d runs of tests were found in the Makefile: was it written in another way?", len(all))
 	return all
 }
 
@@ -114,9 +108,7 @@ func TestPromisesAreHeld(t *testing.T) {
 		_, section, _ := strings.Cut(read(t, "docs/invariants.md"), "\n## "+heading+"\n")
 		section, _, _ = strings.Cut(section, "\n## ")
 		found := bullets.FindAllStringSubmatch(section, -1)
-		if len(found) == 0 {
-			t.Errorf("docs/invariants.md promises nothing under %s", heading)
-		}
+		testkit.Want(t, len(found) != 0, "docs/invariants.md promises nothing under %s", heading)
 		for _, m := range found {
 			words := strings.Join(strings.Fields(m[1]), " ")
 			if !slices.ContainsFunc(strings.Split(table, "\n"), func(line string) bool {
@@ -168,9 +160,7 @@ func builds(want constraint.Expr, tags []string) bool {
 // tokens that are not remembered.
 func TestCallsGoThroughInlinedCode(t *testing.T) {
 	out, err := exec.Command("make", "--silent", "--eval", "hot: ; @echo $(HOT)", "hot").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	hot := strings.Fields(string(out))
 	calls := []string{"./internal/relay", "./internal/web", "./internal/socket", "./internal/methods", "./internal/accesslog", "./internal/broker/redis"}
 	list := append([]string{"list", "-deps", "-tags", "grpcnotrace,nethttpomithttp2", "-f", "{{if not .Standard}}{{.ImportPath}}{{end}}"}, calls...)

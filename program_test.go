@@ -5,6 +5,8 @@ package cabrank_test
 import (
 	"os"
 	"testing"
+
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // One dependency that calls methods by name, as templates do, and the linker keeps
@@ -12,9 +14,7 @@ import (
 // mark <ReflectMethod> in what `make build LDFLAGS=-dumpdep` prints.
 func TestProgramIsLean(t *testing.T) {
 	info, err := os.Stat("bin/cabrank")
-	if err != nil {
-		t.Fatalf("%v: run 'make build'", err)
-	}
+	testkit.Need(t, err == nil, "%v: run 'make build'", err)
 	t.Logf("bin/cabrank has %d bytes", info.Size())
 	holdCeiling(t, programBytes, int(info.Size()))
 }

@@ -85,9 +85,7 @@ func sourceFiles(t *testing.T, extension string) []string {
 	t.Helper()
 	names, err := walkSources(extension)
 	testkit.Must(t, err)
-	if len(names) == 0 {
-		t.Fatalf("no %s files found: is this the root of the tree?", extension)
-	}
+	testkit.Need(t, len(names) != 0, "no %s files found: is this the root of the tree?", extension)
 	return names
 }
 
@@ -135,9 +133,7 @@ func TestTreeHoldsSourcesOnly(t *testing.T) {
 			}
 			return nil
 		}
-		if strings.HasPrefix(name, "-") {
-			t.Errorf("%s is a result: was it added by mistake?", name)
-		}
+		testkit.Want(t, !strings.HasPrefix(name, "-"), "%s is a result: was it added by mistake?", name)
 		info, err := entry.Info()
 		if err == nil && info.Size() > mostBytes {
 			t.Errorf("%s has %d bytes, at most %d are allowed: was it added by mistake?", name, info.Size(), mostBytes)

@@ -4,6 +4,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // packageName matches the name of a package up to its number, in all of their forms.
@@ -50,8 +52,6 @@ func TestPackageNames(t *testing.T) {
 		if m := packageName.FindStringSubmatch(name); m != nil {
 			got = m[1]
 		}
-		if got != want {
-			t.Errorf("the number in %s is %q, want %q", name, got, want)
-		}
+		testkit.Want(t, got == want, "the number in %s is %q, want %q", name, got, want)
 	}
 }

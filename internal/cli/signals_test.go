@@ -3,6 +3,8 @@ package cli
 import (
 	"testing"
 	"time"
+
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // The window counts from the signal that was taken: a stream of echoes hides no
@@ -14,8 +16,6 @@ func TestEchoes(t *testing.T) {
 		after time.Duration
 		echo  bool
 	}{{0, false}, {time.Millisecond, true}, {99 * time.Millisecond, true}, {100 * time.Millisecond, false}, {150 * time.Millisecond, true}, {time.Hour, false}} {
-		if got := stops.IsEcho(begin.Add(step.after)); got != step.echo {
-			t.Errorf("after %v: %v, want %v", step.after, got, step.echo)
-		}
+		testkit.Equal(t, stops.IsEcho(begin.Add(step.after)), step.echo, "after %v", step.after)
 	}
 }

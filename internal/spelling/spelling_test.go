@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/cabrank/cabrank/internal/spelling"
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 func TestNearest(t *testing.T) {
@@ -14,9 +15,7 @@ func TestNearest(t *testing.T) {
 		"quantiyt": "quantity", "item": "items", "qty": "", "xx": "", "": "",
 		strings.Repeat("q", 200): "",
 	} {
-		if got := spelling.Nearest(name, known); got != want {
-			t.Errorf("nearest to %q: %q, want %q", name, got, want)
-		}
+		testkit.Equal(t, spelling.Nearest(name, known), want, "nearest to %q", name)
 	}
 }
 
@@ -27,13 +26,9 @@ func TestSorted(t *testing.T) {
 		"Cart": "shop.v1.Cart", "shop.v1.Ordres": "shop.v1.Orders", "health.Health": "grpc.health.v1.Health",
 	} {
 		got := spelling.Sorted(name, known)
-		if got[0] != first || len(got) != 3 {
-			t.Errorf("by %q: %q", name, got)
-		}
+		testkit.Want(t, got[0] == first && len(got) == 3, "by %q: %q", name, got)
 	}
-	if !slices.IsSorted(known) {
-		t.Error("the given list was sorted itself")
-	}
+	testkit.Want(t, slices.IsSorted(known), "the given list was sorted itself")
 }
 
 func TestDistance(t *testing.T) {
@@ -41,8 +36,6 @@ func TestDistance(t *testing.T) {
 		a, b string
 		want int
 	}{{"", "abc", 3}, {"abc", "abc", 0}, {"abc", "acb", 1}, {"abc", "abd", 1}, {"abc", "ab", 1}} {
-		if got := spelling.Distance(tc.a, tc.b); got != tc.want {
-			t.Errorf("%q to %q: %d, want %d", tc.a, tc.b, got, tc.want)
-		}
+		testkit.Equal(t, spelling.Distance(tc.a, tc.b), tc.want, "%q to %q", tc.a, tc.b)
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // lines makes the events of a run, one from each "ACTION TEST OUTPUT"; a package has "-".
@@ -22,9 +24,7 @@ func lines(events ...string) string {
 func parsed(t *testing.T, events ...string) *result {
 	t.Helper()
 	r, err := readResult(strings.NewReader(lines(events...)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return r
 }
 
@@ -57,9 +57,7 @@ func TestVerdict(t *testing.T) {
 
 func TestLeavesAreCounted(t *testing.T) {
 	r := parsed(t, "run TestA", "run TestA/b", "run TestA/b/c", "run TestA/b/d", "run TestB", "pass -")
-	if got := r.leaves(); got != 3 {
-		t.Errorf("%d leaves, want 3", got)
-	}
+	testkit.Equal(t, r.leaves(), 3, "leaves")
 }
 
 // The ledger has the first failure, its subtests' lines included, cut to a screen.
@@ -67,13 +65,10 @@ func TestLedger(t *testing.T) {
 	r := parsed(t, "run TestA/b", "output TestA/b late", "fail TestA/b", "output TestA in all", "fail TestA", "output TestB other", "fail -")
 	got := entry(name{"m/p", "TestA"}, r.said(name{"m/p", "TestA"})+strings.Repeat("line\n", 100))
 	for _, want := range []string{"FLAKE m/p TestA", "late\n", "in all\n", "    ...\n"} {
-		if !strings.Contains(got, want) {
-			t.Errorf("the ledger lacks %q:\n%s", want, got)
-		}
+		testkit.Says(t, got, want)
 	}
-	if n := strings.Count(got, "\n"); strings.Contains(got, "other") || n > shownLines+5 {
-		t.Errorf("%d lines:\n%s", n, got)
-	}
+	n := strings.Count(got, "\n")
+	testkit.Want(t, !strings.Contains(got, "other") && n <= shownLines+5, "%d lines:\n%s", n, got)
 }
 
 // A test is chosen by its whole name, a subtest within its test.
@@ -90,9 +85,8 @@ func TestPattern(t *testing.T) {
 // A package is tested in the folder of its module.
 func TestSplit(t *testing.T) {
 	for dir, want := range map[string]string{"": ". ./", "cmd/cabrank": ". ./cmd/cabrank", "lab/test/real/lab": "lab ./test/real/lab"} {
-		if in, pkg := split(dir); in+" "+pkg != want {
-			t.Errorf("%q: %s %s, want %s", dir, in, pkg, want)
-		}
+		in, pkg := split(dir)
+		testkit.Want(t, in+" "+pkg == want, "%q: %s %s, want %s", dir, in, pkg, want)
 	}
 }
 
@@ -100,8 +94,7 @@ func TestSplit(t *testing.T) {
 // in files with the tag.
 func TestWhatSoaks(t *testing.T) {
 	for dir, want := range map[string]string{"../../internal/ranksim": ".", "../../cmd/cabrank": "^(TestScripts)$"} {
-		if got, err := testsToSoak(dir); got != want || err != nil {
-			t.Errorf("%s: %q, %v; want %q", dir, got, err, want)
-		}
+		got, err := testsToSoak(dir)
+		testkit.Want(t, got == want && err == nil, "%s: %q, %v; want %q", dir, got, err, want)
 	}
 }
