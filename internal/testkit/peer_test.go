@@ -27,9 +27,7 @@ func pair(t *testing.T, settings ...http2.Setting) (caller, worker *Peer) {
 	got := caller.Greet()
 	<-done
 	for _, s := range settings {
-		if got[s.ID] != s.Val {
-			t.Errorf("%v: got %d, want %d", s.ID, got[s.ID], s.Val)
-		}
+		Want(t, got[s.ID] == s.Val, "%v: got %d, want %d", s.ID, got[s.ID], s.Val)
 	}
 	return caller, worker
 }
@@ -47,9 +45,7 @@ func disappointed(t *testing.T, p *Peer, script func()) string {
 	}()
 	<-done
 	p.t = t
-	if catch.message == "" {
-		t.Error("the verb was content")
-	}
+	Want(t, catch.message != "", "the verb was content")
 	return catch.message
 }
 
@@ -104,9 +100,7 @@ func TestVerbsMeet(t *testing.T) {
 			t.Errorf("unknown frame: got %v", got)
 		}
 		worker.WriteGoAway(7, http2.ErrCodeEnhanceYourCalm, "calm")
-		if last := caller.WantGoAway(http2.ErrCodeEnhanceYourCalm); last != 7 {
-			t.Errorf("GOAWAY: got last stream %d", last)
-		}
+		Equal(t, caller.WantGoAway(http2.ErrCodeEnhanceYourCalm), 7, "GOAWAY: the last stream")
 		caller.WantIdle()
 		worker.WantIdle()
 		worker.Close()
@@ -131,9 +125,8 @@ func TestHeaderBlockInPieces(t *testing.T) {
 		caller.WriteHeadersFragment(9, End, false, block[:2])
 		worker.WantIdle()
 		caller.WriteContinuation(9, true, block[2:])
-		if got := worker.WantBlock(9, End).Block; !bytes.Equal(got, block) {
-			t.Errorf("block: got %x, want %x", got, block)
-		}
+		got := worker.WantBlock(9, End).Block
+		Want(t, bytes.Equal(got, block), "block: got %x, want %x", got, block)
 	})
 }
 
@@ -186,9 +179,8 @@ func TestDisappointmentTells(t *testing.T) {
 				caller, worker := pair(t)
 				c.send(caller)
 				got := disappointed(t, worker, func() { c.want(worker) })
-				if !strings.Contains(got, c.says) || !strings.Contains(got, "<- SETTINGS") {
-					t.Errorf("the message\n%s\nlacks %q or the transcript", got, c.says)
-				}
+				Want(t, strings.Contains(got, c.says) && strings.Contains(got, "<- SETTINGS"),
+					"the message\n%s\nlacks %q or the transcript", got, c.says)
 			})
 		})
 	}
@@ -222,9 +214,7 @@ func TestAnyOrder(t *testing.T) {
 		worker.WriteRST(3, http2.ErrCodeCancel)
 		caller.WantData(1, NoEnd)
 		got := disappointed(t, caller, func() { caller.WantRST(3, http2.ErrCodeCancel) })
-		if !strings.Contains(got, `got DATA stream=3 5 bytes "three"`) {
-			t.Errorf("the message lacks the frame that came first:\n%s", got)
-		}
+		Says(t, got, `got DATA stream=3 5 bytes "three"`)
 	})
 }
 
@@ -284,9 +274,7 @@ func TestBadPreface(t *testing.T) {
 		caller, worker := NewCaller(t, a), NewWorker(t, b)
 		caller.WriteRaw([]byte("GET / HTTP/1.1\r\nhost: a\r\n\r\n"))
 		got := disappointed(t, worker, func() { worker.WantClosed() })
-		if !strings.Contains(got, errBadPreface.Error()) {
-			t.Errorf("got %s", got)
-		}
+		Says(t, got, errBadPreface.Error())
 	})
 }
 
@@ -296,13 +284,9 @@ func TestLeakIsFound(t *testing.T) {
 	release := make(chan struct{})
 	go func() { <-release }()
 	for id, stack := range goroutines(ours) {
-		if before[id] == "" && !strings.Contains(stack, "TestLeakIsFound") {
-			t.Errorf("an innocent goroutine was found:\n%s", stack)
-		}
+		Want(t, before[id] != "" || strings.Contains(stack, "TestLeakIsFound"), "an innocent goroutine was found:\n%s", stack)
 	}
-	if len(goroutines(ours)) == len(before) {
-		t.Error("the goroutine was not found")
-	}
+	Want(t, len(goroutines(ours)) != len(before), "the goroutine was not found")
 	close(release)
 	awaitNone(t, before)
 }
