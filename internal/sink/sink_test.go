@@ -145,3 +145,6 @@ func TestLinesOnAFullDisk(t *testing.T) {
 			"room for %d bytes: %q, %d dropped", room, got, s.Dropped())
 	}
 }
+
+// No test leaves a goroutine behind.
+func TestMain(m *testing.M) { testkit.VerifyMain(m) }
