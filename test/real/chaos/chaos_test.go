@@ -1,5 +1,7 @@
 //go:build real || soak
 
+// Package chaos_test has everything happen at once, by chance and for long: faults,
+// changes by the operator, load; docs/conformance.md says what holds.
 package chaos_test
 
 import (
@@ -142,3 +144,5 @@ func wantAllSlots(t *testing.T, c *harness.Cabrank, slots int) {
 		testkit.Need(t, err == nil, "a slot could not be had: %v", err)
 	}
 }
+
+func TestMain(m *testing.M) { harness.Main(m) }

@@ -1,5 +1,7 @@
 //go:build real || soak
 
+// Package languages_test holds the binary in front of workers in Ruby, Python, Node
+// and Go to what users of each language see.
 package languages_test
 
 import (
@@ -128,3 +130,5 @@ func TestMissingPackageIsOneLine(t *testing.T) {
 		t.Errorf("stderr is %q, stdout %q, want one line: %s", got, p.Output(), want)
 	}
 }
+
+func TestMain(m *testing.M) { harness.Main(m) }
