@@ -2,7 +2,6 @@ package config
 
 import (
 	"fmt"
-	"reflect"
 	"strings"
 	"unicode"
 )
@@ -35,7 +34,7 @@ func (c *Config) authRules(refuse refuse) {
 	refuse(a.Cookie != "" && len(c.Socket.Origins) == 0, "auth.cookie", "browsers send it for any page, and no origin is listed", "none, or socket.origin beside it")
 	refuse(push.On && c.Socket.PushToken == "" && !isOwnHost(push.Host), "socket.push",
 		push.Addr()+" can be reached from elsewhere, and there is no socket.push_token", "an address such as 127.0.0.1:9001, or a token beside it")
-	for _, part := range partsOf(reflect.ValueOf(&a).Elem(), false) {
+	for _, part := range parts("").linesOf(&a, false) {
 		if !a.IsOn() && (part.path != ".doors" || a.AllDoors()) {
 			refuse(true, "auth"+part.path, "nobody is asked for a token", "its default, or auth.key or auth.secret beside it")
 			return

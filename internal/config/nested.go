@@ -94,17 +94,19 @@ func textsOf(n strictyaml.Node) (texts []string, err error) {
 	return texts, nil
 }
 
+// isNamed reports whether parts or entries have names, so that it is no list.
+func (k kind) isNamed() bool { return k.most == 0 || k.nested.names != "" }
+
 func (k kind) storeNested(into reflect.Value, n strictyaml.Node, at places) {
 	into.SetZero()
 	if into.Kind() == reflect.Map {
 		into.Set(reflect.MakeMap(into.Type()))
 	}
-	wantsList := k.nested.names == "" && k.most > 0
 	switch {
 	case n.Alone() && n.Value() == none:
 	case n.Alone() && k.nested.word != "" && n.Value() == k.nested.word:
 		into.SetMapIndex(reflect.ValueOf(""), reflect.Zero(into.Type().Elem()))
-	case n.Alone() || n.IsMap() == wantsList:
+	case n.Alone() || n.IsMap() != k.isNamed():
 		n.Fault("", "is not of the form "+k.nested.form, k.allowed())
 	case k.most == 0:
 		storeParts(into, n, at)
@@ -159,84 +161,80 @@ type line struct {
 	value any // what the text is made of
 }
 
-// listItem stands before an item of a list.
-const listItem = "- "
-
 func (l line) String() string { return l.label + l.text }
 
+// isWord reports whether a map is what the word stands for.
 func (k kind) isWord(all reflect.Value) bool {
 	return k.nested.word != "" && all.MapIndex(reflect.ValueOf("")).IsValid()
 }
 
-// linesOf writes the entries, or the parts of the one struct; told is where a change is told.
+// linesOf writes the entries, or the parts of the one struct, but for what is as if it had not
+// been written; told is where a change is told.
 func (k kind) linesOf(field any, told bool) (lines []line) {
 	all := reflect.ValueOf(field).Elem()
+	add := func(path, label string, of kind, value any) {
+		lines = append(lines, line{path, label, of.within(value, told), value})
+	}
 	switch {
 	case k.most == 0:
-		return partsOf(all, told)
-	case k.isWord(all):
-		return nil
-	case all.Kind() == reflect.Map:
+		unset := reflect.New(all.Type()).Elem()
+		for _, p := range keysOf(all.Type(), "") {
+			if p.kind.show(p.in(all)) != p.kind.show(p.in(unset)) {
+				add("."+p.Name, p.Name+": ", p.kind, p.in(all))
+			}
+		}
+	case all.Kind() == reflect.Map && !k.isWord(all):
 		for _, key := range all.MapKeys() {
-			v := reflect.New(all.Type().Elem())
-			v.Elem().Set(all.MapIndex(key))
-			lines = append(lines, line{entryPath("", key.String()), yamlText(key.String()) + ": ", k.nested.value.show(v.Interface()), v.Interface()})
+			value := reflect.New(all.Type().Elem())
+			value.Elem().Set(all.MapIndex(key))
+			add(entryPath("", key.String()), yamlText(key.String())+": ", k.nested.value, value.Interface())
 		}
 		sort.Slice(lines, func(i, j int) bool { return lines[i].path < lines[j].path })
-		return lines
-	}
-	for i := range all.Len() {
-		entry, name, label := all.Index(i), strconv.Itoa(i), listItem
-		if k.nested.field != "" {
-			name = entry.FieldByName(k.nested.field).String()
-			label = yamlText(name) + ": "
+	case all.Kind() == reflect.Slice:
+		for i := range all.Len() {
+			name, label := strconv.Itoa(i), "- "
+			if k.nested.field != "" {
+				name = all.Index(i).FieldByName(k.nested.field).String()
+				label = yamlText(name) + ": "
+			}
+			add(entryPath("", name), label, parts(""), all.Index(i).Addr().Interface())
 		}
-		lines = append(lines, line{entryPath("", name), label, "{" + joined(partsOf(entry, told)) + "}", entry.Interface()})
 	}
 	return lines
 }
 
 // showNested writes all entries on one line, as a variable could hold them.
 func (k kind) showNested(field any) string {
-	lines := k.linesOf(field, false)
 	switch {
 	case k.isWord(reflect.ValueOf(field).Elem()):
 		return k.nested.word
-	case lines == nil:
+	case k.linesOf(field, false) == nil:
 		return none
-	case lines[0].label == listItem:
-		return "[" + joined(lines) + "]"
 	}
-	return "{" + joined(lines) + "}"
+	return k.within(field, false)
 }
 
-func joined(lines []line) string {
-	var texts []string
-	for _, l := range lines {
-		texts = append(texts, strings.TrimPrefix(l.String(), listItem))
-	}
-	return strings.Join(texts, ", ")
-}
-
-// partsOf writes the parts of a struct, but for what is as if it had not been written.
-func partsOf(value reflect.Value, told bool) (lines []line) {
-	unset := reflect.New(value.Type()).Elem()
-	for _, p := range keysOf(value.Type(), "") {
-		shown := p.kind.show(p.in(value))
-		if shown == p.kind.show(p.in(unset)) {
-			continue
+// within writes a value so that it can stand within another one.
+func (k kind) within(field any, told bool) string {
+	text, isText := field.(*string)
+	switch {
+	case k.nested != nil:
+		var texts []string
+		for _, l := range k.linesOf(field, told) {
+			texts = append(texts, strings.TrimPrefix(l.String(), "- "))
 		}
-		switch text, isText := p.in(value).(*string); {
-		case p.kind.isList() && told && p.Secret != "":
-			shown = fmt.Sprintf(`["%d of them"]`, len(p.kind.items(p.in(value))))
-		case p.kind.isList():
-			shown = inList(p.kind.items(p.in(value)), yamlText)
-		case isText && shown != hidden:
-			shown = yamlText(*text)
+		if k.isNamed() {
+			return "{" + strings.Join(texts, ", ") + "}"
 		}
-		lines = append(lines, line{path: "." + p.Name, label: p.Name + ": ", text: shown})
+		return "[" + strings.Join(texts, ", ") + "]"
+	case k.isList() && told && k.tag.Get("secret") != "":
+		return fmt.Sprintf(`["%d of them"]`, len(k.items(field)))
+	case k.isList():
+		return inList(k.items(field), yamlText)
+	case isText && !k.secret:
+		return yamlText(*text)
 	}
-	return lines
+	return k.show(field)
 }
 
 // yamlText writes text so that it can stand anywhere in a file, also within
