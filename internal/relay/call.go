@@ -182,7 +182,7 @@ func (c *call) answer(b *h2.Block, now time.Duration) {
 // out.
 func (c *call) end(now time.Duration) {
 	c.st.StopTimer(&c.clock)
-	if !c.left() {
+	if !c.state.left() {
 		c.leaveWorker(rank.Cancelled, now)
 	}
 	if c.state == callDetached {

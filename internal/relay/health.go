@@ -108,18 +108,13 @@ func (c *call) answerHealth(route route, now time.Duration) {
 	if c.health = (&question{route: route}); c.health.watches() {
 		c.st.callFinished() // a drain does not wait for a watch
 	}
-	c.answerHere(now)
-	c.localData(nil, now)
-}
-
-// answerHere marks a call as answered by Cabrank. A connection with no other calls counts as
-// idle and may be evicted: a watcher asks again.
-func (c *call) answerHere(now time.Duration) {
 	c.become(callLocal)
 	c.noteTaken()
+	// A connection with no other calls counts as idle and may be evicted: a watcher asks again.
 	c.caller.answeredHere++
 	c.caller.markIdle()
 	c.setClock(now)
+	c.localData(nil, now)
 }
 
 // leaveHealth forgets a health call that has ended.

@@ -73,7 +73,7 @@ func (c *call) Run(now time.Duration) {
 // gives it back.
 func (c *call) leaveQueue(now time.Duration) {
 	c.leaveCheck()
-	if !c.waits() {
+	if !c.state.waits() {
 		return
 	}
 	c.leaveWaiting()

@@ -107,7 +107,7 @@ func (c *call) requestData(p []byte, end bool, now time.Duration) {
 		c.localData(p, now)
 		return
 	}
-	if c.left() {
+	if c.state.left() {
 		return
 	}
 	if c.state == callRunning {
@@ -124,7 +124,7 @@ func (c *call) requestData(p []byte, end bool, now time.Duration) {
 		c.main.pumpRequest()
 	case c.state == callGathering:
 		c.gatherMore(now)
-	case c.waits():
+	case c.state.waits():
 		st, cc := c.st, c.caller
 		c.count()
 		st.shed(cc, now)

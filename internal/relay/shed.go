@@ -41,7 +41,7 @@ type sheddable struct {
 //
 // It is called where those buffers change, not where bytes pass through.
 func (c *call) count() {
-	if !c.waits() {
+	if !c.state.waits() {
 		c.leaveWaiting()
 		return
 	}

@@ -125,7 +125,7 @@ func (w *stallWatch) lookAtSlot(s *h2.Stream) {
 func (w *stallWatch) lookAtAnswer(s *h2.Stream) {
 	switch o := s.Owner.(type) {
 	case *call:
-		if o.left() && o.respSent < len(o.resp) {
+		if o.state.left() && o.respSent < len(o.resp) {
 			w.lookAt(o, &o.idle.looks, w.answerLooks())
 		}
 	case *Exchange:

@@ -50,9 +50,9 @@ func (c *call) become(next callState) {
 	c.state = next
 }
 
-// waits reports whether the call waits here, without a worker.
-func (c *call) waits() bool {
-	switch c.state {
+// waits reports whether a call waits here, without a worker.
+func (s callState) waits() bool {
+	switch s {
 	case callGathering, callQueued, callPausing, callMoving:
 		return true
 	default:
@@ -60,8 +60,8 @@ func (c *call) waits() bool {
 	}
 }
 
-// left reports whether no worker serves the call for its caller any more.
-func (c *call) left() bool { return c.state >= callDetached }
+// left reports whether no worker serves a call for its caller any more.
+func (s callState) left() bool { return s >= callDetached }
 
 // due is when something happens to a call; the clock is set to the first of these.
 type due struct {
