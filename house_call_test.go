@@ -89,7 +89,7 @@ func blocksOf(t *testing.T, program, worker string, n int) map[block]int {
 	testkit.Must(t, err)
 	address := ln.Addr().String()
 	testkit.Must(t, ln.Close())
-	cmd := exec.Command(program, "run", "--workers", "1", "--listen", address, "--probes", "off", "--metrics", "off", "--control", "off", "--", worker) //nolint:noctx // it is asked to stop
+	cmd := exec.Command(program, "run", "--workers", "1", "--listen", address, "--probes", "off", "--metrics", "off", "--control", "off", "--", worker)
 	cmd.Env = append(os.Environ(), "GOCOVERDIR="+covered)
 	testkit.Must(t, cmd.Start())
 	callWork(t, address, n)

@@ -39,7 +39,7 @@ func listing(t *testing.T, content []byte) (lines []string) {
 			return lines
 		}
 		must(t, err)
-		check(t, h.Uid == 0 && h.Gid == 0 && h.Uname == "" && h.ModTime.UTC() == time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),
+		check(t, h.Uid == 0 && h.Gid == 0 && h.Uname == "" && h.ModTime.Equal(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)),
 			"%s is of %d:%d %q at %v", h.Name, h.Uid, h.Gid, h.Uname, h.ModTime)
 		text, _ := io.ReadAll(r)
 		lines = append(lines, h.FileInfo().Mode().String()+" "+h.Name+": "+string(text))

@@ -34,37 +34,37 @@ func TestWants(t *testing.T) {
 	wrapped := fmt.Errorf("read: %w", io.EOF)
 	missing := filepath.Join(t.TempDir(), "missing")
 	for name, c := range map[string]struct {
-		good, bad func(t testing.TB)
+		good, bad func(t *complained)
 		said      string
 		ended     bool
 	}{
 		"want": {
-			func(t testing.TB) { Want(t, true, "%d of %d", 1, 2) },
-			func(t testing.TB) { Want(t, false, "%d of %d", 1, 2) }, "1 of 2", false,
+			func(t *complained) { Want(t, true, "%d of %d", 1, 2) },
+			func(t *complained) { Want(t, false, "%d of %d", 1, 2) }, "1 of 2", false,
 		},
 		"need": {
-			func(t testing.TB) { Need(t, true, "%d of %d", 1, 2) },
-			func(t testing.TB) { Need(t, false, "%d of %d", 1, 2) }, "1 of 2", true,
+			func(t *complained) { Need(t, true, "%d of %d", 1, 2) },
+			func(t *complained) { Need(t, false, "%d of %d", 1, 2) }, "1 of 2", true,
 		},
 		"equal": {
-			func(t testing.TB) { Equal(t, "a", "a", "call %d", 7) },
-			func(t testing.TB) { Equal(t, "a\n", "a", "call %d", 7) }, "call 7:\ngot  \"a\\n\"\nwant \"a\"", false,
+			func(t *complained) { Equal(t, "a", "a", "call %d", 7) },
+			func(t *complained) { Equal(t, "a\n", "a", "call %d", 7) }, "call 7:\ngot  \"a\\n\"\nwant \"a\"", false,
 		},
 		"equal list": {
-			func(t testing.TB) { EqualList(t, nil, []string{}, "names") },
-			func(t testing.TB) { EqualList(t, []string{"a"}, []string{"a", "b"}, "names") }, "names:\ngot  [\"a\"]\nwant [\"a\" \"b\"]", false,
+			func(t *complained) { EqualList(t, nil, []string{}, "names") },
+			func(t *complained) { EqualList(t, []string{"a"}, []string{"a", "b"}, "names") }, "names:\ngot  [\"a\"]\nwant [\"a\" \"b\"]", false,
 		},
 		"is": {
-			func(t testing.TB) { Is(t, wrapped, io.EOF, "the end") },
-			func(t testing.TB) { Is(t, wrapped, io.ErrUnexpectedEOF, "the end") }, "the end:\ngot  read: EOF\nwant unexpected EOF", false,
+			func(t *complained) { Is(t, wrapped, io.EOF, "the end") },
+			func(t *complained) { Is(t, wrapped, io.ErrUnexpectedEOF, "the end") }, "the end:\ngot  read: EOF\nwant unexpected EOF", false,
 		},
 		"must": {
-			func(t testing.TB) { Must(t, nil) },
-			func(t testing.TB) { Must(t, errors.New("no")) }, "no", true,
+			func(t *complained) { Must(t, nil) },
+			func(t *complained) { Must(t, errors.New("no")) }, "no", true,
 		},
 		"read file": {
-			func(t testing.TB) { ReadFile(t, os.Args[0]) },
-			func(t testing.TB) { ReadFile(t, missing) }, "open " + missing + ": no such file or directory", true,
+			func(t *complained) { ReadFile(t, os.Args[0]) },
+			func(t *complained) { ReadFile(t, missing) }, "open " + missing + ": no such file or directory", true,
 		},
 	} {
 		var well, ill complained

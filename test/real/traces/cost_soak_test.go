@@ -3,6 +3,7 @@
 package traces_test
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"net/http"
@@ -51,9 +52,10 @@ func TestCostOfTraces(t *testing.T) {
 func (s *scene) pace(t *testing.T, rate, n int) {
 	t.Helper()
 	var calling sync.WaitGroup
-	began := time.Now()
-	for i := range n {
-		time.Sleep(time.Until(began.Add(time.Duration(i) * time.Second / time.Duration(rate))))
+	tick := time.NewTicker(time.Second / time.Duration(rate))
+	defer tick.Stop()
+	for range n {
+		<-tick.C
 		calling.Go(func() {
 			if err := s.call(t, 0); err != nil {
 				t.Error(err)
@@ -68,7 +70,7 @@ func cpuOf(t *testing.T, pid int) time.Duration {
 	t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	testkit.Must(t, err)
-	fields := strings.Fields(string(text[strings.LastIndexByte(string(text), ')')+1:]))
+	fields := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))
 	user, err := strconv.Atoi(fields[11])
 	testkit.Must(t, err)
 	system, err := strconv.Atoi(fields[12])

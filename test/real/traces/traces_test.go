@@ -67,7 +67,7 @@ func (s *server) Io(ctx context.Context, req *workpb.IoRequest) (*workpb.IoReply
 	if fail {
 		return nil, status.Error(codes.Unavailable, "not yet")
 	}
-	time.Sleep(time.Duration(req.GetMillis()) * time.Millisecond) // it works
+	<-time.After(time.Duration(req.GetMillis()) * time.Millisecond) // it works
 	return &workpb.IoReply{Millis: req.GetMillis()}, nil
 }
 
@@ -114,7 +114,7 @@ func newSceneOf(t *testing.T, addresses int, tracing, more string) *scene {
 	for range addresses {
 		ln, err := net.Listen("tcp", "127.0.0.1:0")
 		testkit.Must(t, err)
-		go server.Serve(ln) //nolint:errcheck // ended by Stop
+		go server.Serve(ln)
 		upstreams = append(upstreams, ln.Addr().String())
 	}
 	if !strings.Contains(more, "slots:") {
