@@ -19,6 +19,10 @@
 // check`, --help, error lines, what a reload changes and docs/configuration.md are all made
 // from them. The keys of a section are relative to it.
 //
+// A value goes this way: mapping (a file) or settingsOf (variables, flags) makes a setting of
+// it, kind.store puts it into Config and notes its line, the rules hold it against others,
+// kind.show writes it back, and told says what of it has changed.
+//
 // The package reads no process state of its own: what it needs comes in as
 // Sources. It never follows a change of the file after Load.
 package config

@@ -157,9 +157,10 @@ func (k Key) Switch() bool { _, is := k.field(new(Config)).(*bool); return is &&
 
 // parts are what the key, or an entry of it, consists of; most have none.
 func (k Key) parts() []Key {
-	switch t := reflect.TypeOf(k.field(new(Config))).Elem(); {
-	case k.kind.nested == nil:
+	if k.kind.nested == nil {
 		return nil
+	}
+	switch t := reflect.TypeOf(k.field(new(Config))).Elem(); {
 	case k.kind.most == 0:
 		return keysOf(t, k.Name, k.index...)
 	case k.kind.nested.field != "":

@@ -29,9 +29,9 @@ func whereMoved(name string) string {
 			return now
 		}
 	}
-	for _, key := range Keys() {
+	for _, key := range keysThat(func(k Key) bool { return k.kind.nested != nil && k.kind.most == 0 }) {
 		for _, part := range key.parts() {
-			if key.kind.most == 0 && underscored(part.Name) == strings.TrimPrefix(name, "socket_") { // auth's were socket.auth_...
+			if underscored(part.Name) == strings.TrimPrefix(name, "socket_") { // auth's were socket.auth_...
 				return fmt.Sprintf("now %s: {%s: ...}", key.Name, last(part.Name))
 			}
 		}

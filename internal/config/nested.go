@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"sort"
 	"strconv"
 	"strings"
@@ -21,7 +22,7 @@ type nested struct {
 	path  func(key, name string) string      // names an entry, for people
 	field string                             // of the name, in a struct
 	value kind                               // of the values of a map
-	whole func(entry any, n strictyaml.Node) // looks at a struct whose parts are right
+	whole func(entry any, n strictyaml.Node) // looks at an entry that is right in all parts
 	word  string                             // stands for a map with the one entry "", which no other can have
 }
 
@@ -102,6 +103,10 @@ func (k kind) storeNested(into reflect.Value, n strictyaml.Node, at places) {
 	if into.Kind() == reflect.Map {
 		into.Set(reflect.MakeMap(into.Type()))
 	}
+	entries := len(n.Items())
+	for range n.Pairs() {
+		entries++
+	}
 	switch {
 	case n.Alone() && n.Value() == none:
 	case n.Alone() && k.nested.word != "" && n.Value() == k.nested.word:
@@ -110,11 +115,10 @@ func (k kind) storeNested(into reflect.Value, n strictyaml.Node, at places) {
 		n.Fault("", "is not of the form "+k.nested.form, k.allowed())
 	case k.most == 0:
 		storeParts(into, n, at)
+	case entries > k.most:
+		n.Fault("", fmt.Sprintf("%d entries are too many", entries), k.allowed())
 	default:
 		eachEntry(n, k.nested.path, func(name string, value strictyaml.Node) { k.storeEntry(into, n.Key, name, value, at) })
-		if into.Len() > k.most {
-			n.Fault("", fmt.Sprintf("%d entries are too many", into.Len()), k.allowed())
-		}
 	}
 }
 
@@ -134,9 +138,9 @@ func (k kind) storeEntry(into reflect.Value, key, name string, n strictyaml.Node
 	if k.nested.field != "" {
 		entry.Elem().FieldByName(k.nested.field).SetString(name)
 	}
-	before := len(n.Faults())
 	storeParts(entry.Elem(), n, at)
-	if k.nested.whole != nil && len(n.Faults()) == before {
+	ofEntry := func(f Fault) bool { return strings.HasPrefix(f.Key, n.Key) }
+	if k.nested.whole != nil && !slices.ContainsFunc(n.Faults(), ofEntry) {
 		k.nested.whole(entry.Interface(), n)
 	}
 	into.Set(reflect.Append(into, entry.Elem()))
