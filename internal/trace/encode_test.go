@@ -6,7 +6,9 @@ import (
 	"strings"
 	"testing"
 	"time"
-	"unicode/utf8"
+
+	otlp "go.opentelemetry.io/proto/otlp/trace/v1"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/cabrank/cabrank/internal/grpcwire"
 	"github.com/cabrank/cabrank/internal/testkit"
@@ -133,11 +135,28 @@ func TestStatus(t *testing.T) {
 	}
 }
 
+// A span without a parent has an empty field (OTLP, Span.parent_span_id), not an id of zeros.
+func TestRootHasNoParent(t *testing.T) {
+	o := options(t, "http://collector.test", io.Discard)
+	o.Share, o.Plain = 1, true
+	tr := New(o)
+	tr.Close(time.Second)
+	c := tr.Begin(Context{}, false, "", 0)
+	tr.End(c, 0)
+	body, err := tr.sender.encoder.encode([]*Call{c}, time.Now())
+	testkit.Must(t, err)
+	var data otlp.TracesData
+	testkit.Must(t, proto.Unmarshal(body, &data))
+	if s := data.GetResourceSpans()[0].GetScopeSpans()[0].GetSpans()[0]; len(s.GetParentSpanId()) > 0 || len(s.GetTraceId()) != 16 || len(s.GetSpanId()) != 8 {
+		t.Errorf("the span is %v", s)
+	}
+}
+
 // Callers choose paths, states and numbers of attempts; a collector gets something bounded
 // that it can read.
 func TestOddCalls(t *testing.T) {
 	o := options(t, "http://collector.test", io.Discard)
-	o.Share = 1
+	o.Share, o.Resource = 1, map[string]string{"of.latin": "\xe9"}
 	got := exported(t, o, 1+1+33+33, func(tr *Tracer) {
 		c := tr.Begin(Context{}, false, "", 0)
 		c.KeepState([]byte(strings.Repeat("a=b,", 16<<10)))
@@ -145,7 +164,9 @@ func TestOddCalls(t *testing.T) {
 		c.Code, c.Reason = grpcwire.Unavailable, "no_worker"
 		tr.End(c, 0)
 		c = tr.Begin(comes(1), true, "", 0)
-		c.KeepState([]byte(strings.Repeat("\xff", 512)))
+		c.KeepState([]byte(strings.Repeat("\xff", 511) + "a"))
+		c.KeepState([]byte(strings.Repeat("b", 513)))
+		c.Path, c.Known = append(c.Path[:0], "/shop.\xff/Get"...), true
 		tr.End(c, 0)
 		for waits := range 2 {
 			c = tr.Begin(comes(1), true, "", 0)
@@ -170,8 +191,8 @@ func TestOddCalls(t *testing.T) {
 		odd.Attributes["cabrank.reason"] != "no_worker" || odd.Parent != "" || odd.State != "" || odd.Flags != 1 {
 		t.Errorf("the odd call is %+v", odd)
 	}
-	if !utf8.ValidString(got[1].State) {
-		t.Errorf("the state is %q", got[1].State)
+	if got[1].State != "a" || got[1].Name != "shop.\uFFFD/Get" || got[1].Resource["of.latin"] != "\uFFFD" {
+		t.Errorf("the other odd call is %+v", got[1])
 	}
 	attempts := 0
 	for _, s := range got[2:] {

@@ -24,7 +24,7 @@ const (
 	perSecond, counters = 100, 4096
 )
 
-// Tracer makes records of calls and sends spans. A nil Tracer does nothing.
+// Tracer makes records of calls and sends spans. Begin, End and Close of a nil Tracer do nothing.
 //
 // Life: New, Begin and End of calls, Close.
 // Concurrency: may be used from anywhere.
