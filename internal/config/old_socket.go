@@ -51,8 +51,8 @@ func (c *Config) readOld(name string, sources Sources) Faults {
 		return Faults{byFlag(ConfigFlag).unreadable(name, err)}
 	}
 	c.File = name
-	keys := oldSocketKeys()
-	all, root := parseTable(name, content, keys)
+	c.Socket.Redis, c.origins["socket.redis"] = ":6379", Origin{Place: name} // as it was: the old server never is without
+	all, root := parseTable(name, content, oldSocketKeys())
 	var settings []setting
 	var idle []string
 	redis := map[string]setting{}
@@ -70,10 +70,6 @@ func (c *Config) readOld(name string, sources Sources) Faults {
 	}
 	if idle != nil {
 		c.Warnings = append(c.Warnings, "keys of the file have no effect here, see docs/juggler.md: "+strings.Join(idle, " "))
-	}
-	if len(redis) == 0 { // as it was: the old server never is without
-		i := slices.IndexFunc(keys, func(k Key) bool { return k.Name == oldRedis })
-		redis[oldRedis] = setting{keys[i], strictyaml.Text(":6379"), Origin{Place: name}}
 	}
 	return append(c.apply(append(settings, oneRedis(redis)...)), root.Faults()...)
 }
