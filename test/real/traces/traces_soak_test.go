@@ -14,6 +14,7 @@ import (
 	"google.golang.org/protobuf/reflect/protodesc"
 	"google.golang.org/protobuf/types/descriptorpb"
 
+	"github.com/cabrank/cabrank/client"
 	"github.com/cabrank/cabrank/examples/go/workpb"
 	"github.com/cabrank/cabrank/internal/testkit"
 	"github.com/cabrank/cabrank/internal/testkit/collector"
@@ -59,6 +60,13 @@ func TestWhichCallsHaveSpans(t *testing.T) {
 			s.spans.Await(t, before+2)
 		}
 	}
+	before := len(s.spans.Spans())
+	long := strings.Repeat("x", 60<<10) // as much as a header list may have
+	testkit.Must(t, s.call(t, 0, "traceparent", sampled, "tracestate", long))
+	spans := s.spans.Await(t, before+2)
+	testkit.Want(t, spans[before].State == "" && spans[before+1].State == "", "a span has a long tracestate")
+	_, state := s.worker.seen(t, len(s.worker.told)-1)
+	testkit.Want(t, state == "1 "+long, "the worker was told %.20s...", state)
 	for _, span := range byName(s.spans.Spans())["call"] {
 		if own := span.Trace != callersTrace; own && (span.Parent != "" || span.State != "") {
 			t.Errorf("a trace that begins here: %+v", span)
@@ -138,6 +146,20 @@ func TestTracesOfDoors(t *testing.T) {
 			t.Errorf("%s: the worker was told %s", c.door, parent)
 		}
 	}
+}
+
+// A call over WebSocket has no traceparent: a share of them begins a trace.
+func TestTracesOfSockets(t *testing.T) {
+	s := newScene(t, ", sample: 1", "descriptors: ["+descriptors(t)+"]\nsocket: {path: /ws, methods: ['/cabrank.example.v1.Work/*']}\n")
+	c, err := client.Dial(t.Context(), "ws://"+s.Addr+"/ws", client.Options{})
+	testkit.Must(t, err)
+	defer c.Close()
+	_, err = c.Call(t.Context(), ioPath, map[string]int{"millis": 0})
+	testkit.Must(t, err)
+	of := byName(s.spans.Await(t, 2))
+	testkit.Need(t, len(of["call"]) == 1 && len(of["first"]) == 1, "%+v", of)
+	parent, _ := s.worker.seen(t, 0)
+	testkit.Want(t, of["call"][0].Attributes["cabrank.door"] == "socket" && strings.Contains(parent, of["first"][0].ID), "%+v, the worker was told %s", of, parent)
 }
 
 // hang takes a request and does not answer it.
