@@ -11,18 +11,15 @@ import (
 	"time"
 
 	"github.com/cabrank/cabrank/internal/rank"
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // Shares are given to identities by their names, also when the configuration is
 // loaded again.
 func TestSharesOfIdentities(t *testing.T) {
 	n := Naming{Keys: Keys{Weights: map[string]float64{"alice": 4}}}
-	if w := n.Terms(identityKey + "alice").Weight; w != 4 {
-		t.Errorf("alice has a weight of %v", w)
-	}
-	if w := n.Terms("192.0.2.1").Weight; w != 0 {
-		t.Errorf("a stranger has a weight of %v", w)
-	}
+	testkit.Equal(t, n.Terms(identityKey+"alice").Weight, 4, "alice has a weight of")
+	testkit.Equal(t, n.Terms("192.0.2.1").Weight, 0, "a stranger has a weight of")
 }
 
 // The log names a caller by what is known of it.
@@ -31,9 +28,8 @@ func TestNamesOfCallers(t *testing.T) {
 		"": {}, "192.0.2.1": {Address: "192.0.2.1"}, "alice": {Identity: "alice"},
 		"alice at 192.0.2.1": {Address: "192.0.2.1", Identity: "alice"},
 	} {
-		if id := (&ID{Caller: c}); id.String() != want {
-			t.Errorf("%+v is named %q", c, id)
-		}
+		id := (&ID{Caller: c})
+		testkit.Want(t, id.String() == want, "%+v is named %q", c, id)
 	}
 }
 
@@ -42,13 +38,10 @@ func TestKnownCallersAreBounded(t *testing.T) {
 	ids := NewIDs(maphash.MakeSeed())
 	for i := range 3 * maxShared {
 		a := netip.AddrFrom4([4]byte{203, 0, byte(i >> 8), byte(i)})
-		if id := ids.Of(Caller{Address: a.String()}); id.Address != a.String() || ids.Of(id.Caller) != id {
-			t.Errorf("%s is %v", a, id)
-		}
+		id := ids.Of(Caller{Address: a.String()})
+		testkit.Want(t, id.Address == a.String() && ids.Of(id.Caller) == id, "%s is %v", a, id)
 	}
-	if len(ids.shared) > maxShared {
-		t.Errorf("%d are kept", len(ids.shared))
-	}
+	testkit.Want(t, len(ids.shared) <= maxShared, "%d are kept", len(ids.shared))
 }
 
 // Remembered tokens are bounded in bytes, and those in use stay.
@@ -58,13 +51,10 @@ func TestKnownTokensAreBounded(t *testing.T) {
 	known.Remember("used", p)
 	for i := range 100_000 {
 		known.Remember(fmt.Sprint(i), p)
-		if known.Find([]byte("used"), 1, time.Second) == nil {
-			t.Fatalf("it is forgotten after %d", i)
-		}
+		testkit.Need(t, known.Find([]byte("used"), 1, time.Second) != nil, "it is forgotten after %d", i)
 	}
-	if n := len(known.recent) + len(known.old); n*passSize > maxPassBytes {
-		t.Errorf("%d are remembered", n)
-	}
+	n := len(known.recent) + len(known.old)
+	testkit.Want(t, n*passSize <= maxPassBytes, "%d are remembered", n)
 }
 
 // A path has to be allowed as it was sent, and as a worker may read it.
@@ -75,24 +65,17 @@ func TestPathsThatTokensAllow(t *testing.T) {
 		"/admin": false, "/public/../admin": false, "/public/%2e%2E/admin": false, "/public/..%2fadmin": false, `/public/..\admin`: false,
 		"/public/%5c..%5c..%5cadmin": false, "/public/..": false, "//public/a": false, "/public/%zz": false,
 	} {
-		if got := public.Allows(name); got != want {
-			t.Errorf("%s: %t", name, got)
-		}
+		testkit.Equal(t, public.Allows(name), want, "%s", name)
 	}
 }
 
 // Addresses of one IPv6 network are one source, and unknown ones have no share.
 func TestSourceKey(t *testing.T) {
 	same := func(a, b string) bool { return sourceKey(a) == sourceKey(b) }
-	if !same("2001:db8::1", "2001:db8::ffff:1") || same("2001:db8::1", "2001:db8:0:1::1") {
-		t.Error("networks of IPv6")
-	}
-	if same("192.0.2.1", "192.0.2.2") || !same("192.0.2.1", "::ffff:192.0.2.1") || !same("fe80::1%eth0", "fe80::1") {
-		t.Error("addresses")
-	}
-	if sourceKey("").IsValid() {
-		t.Error("a Unix socket has an address")
-	}
+	testkit.Want(t, same("2001:db8::1", "2001:db8::ffff:1") && !same("2001:db8::1", "2001:db8:0:1::1"), "networks of IPv6")
+	testkit.Want(t, !same("192.0.2.1", "192.0.2.2") && same("192.0.2.1", "::ffff:192.0.2.1") && same("fe80::1%eth0", "fe80::1"),
+		"addresses")
+	testkit.Want(t, !sourceKey("").IsValid(), "a Unix socket has an address")
 }
 
 // The record of a source goes with its last connection.
@@ -104,15 +87,11 @@ func TestSourcesAreForgotten(t *testing.T) {
 		first, _ := s.add(address)
 		second, count := s.add(address)
 		s.Open.Add(2)
-		if first != second || count != 2 {
-			t.Fatalf("%s has %d connections, want 2", address, count)
-		}
+		testkit.Need(t, first == second && count == 2, "%s has %d connections, want 2", address, count)
 		s.Leave(first)
 		s.Leave(first)
 	}
-	if len(s.all) != 0 || s.Open.Load() != 0 {
-		t.Errorf("%d sources and %d connections are left", len(s.all), s.Open.Load())
-	}
+	testkit.Want(t, len(s.all) == 0 && s.Open.Load() == 0, "%d sources and %d connections are left", len(s.all), s.Open.Load())
 	for class := range s.classes {
 		if from := s.classes[class].First(); from != nil {
 			t.Errorf("class %d has %v", class, from.key)
@@ -128,9 +107,7 @@ func TestKeyIdleTime(t *testing.T) {
 		want  time.Duration
 	}{{0, 0, MinKeyIdle}, {10, 10, MinKeyIdle}, {.5, 100, 200 * time.Second}, {.01, 1e6, maxKeyIdle}} {
 		n := Naming{Keys: Keys{Rate: c.rate, Burst: c.burst}}
-		if got := n.idleTime(); got != c.want {
-			t.Errorf("%d calls at %v a second: %v, want %v", c.burst, c.rate, got, c.want)
-		}
+		testkit.Equal(t, n.idleTime(), c.want, "%d calls at %v a second", c.burst, c.rate)
 	}
 }
 
@@ -145,9 +122,8 @@ func TestKeysAreBounded(t *testing.T) {
 	for i := range maxKeys + 2 {
 		used = append(used, open(i))
 	}
-	if used[maxKeys-1] == ring.others || used[maxKeys] != ring.others || used[maxKeys+1] != ring.others {
-		t.Error("the bound is not where it should be")
-	}
+	testkit.Want(t, used[maxKeys-1] != ring.others && used[maxKeys] == ring.others && used[maxKeys+1] == ring.others,
+		"the bound is not where it should be")
 	for _, k := range used {
 		ring.Drop(k, 0)
 	}
@@ -158,9 +134,7 @@ func TestKeysAreBounded(t *testing.T) {
 		t.Errorf("%d of %d keys are not in use, %d references to the others, %d count as in use", ring.idle, len(ring.byName), ring.others.refs, inUse.Load())
 	}
 	ring.Expire(MinKeyIdle)
-	if ring.idle != 0 || len(ring.byName) != 0 {
-		t.Errorf("%d of %d keys are left", ring.idle, len(ring.byName))
-	}
+	testkit.Want(t, ring.idle == 0 && len(ring.byName) == 0, "%d of %d keys are left", ring.idle, len(ring.byName))
 }
 
 // By peer there are as many keys as connections may be.

@@ -96,27 +96,23 @@ workers.command: other
 	if got, want := Diff(merged, loaded).Keys(), []string{"listen", "workers.slots", "lanes[a]", "lanes[b]"}; strings.Join(got, " ") != strings.Join(want, " ") {
 		t.Errorf("still to be upgraded: %q", got)
 	}
-	if loaded.Listen.Port != 7001 || len(loaded.Lanes) != 1 || loaded.Lanes[0].Name != "b" {
-		t.Errorf("the loaded one has changed: %+v", loaded)
-	}
+	testkit.Want(t, loaded.Listen.Port == 7001 && len(loaded.Lanes) == 1 && loaded.Lanes[0].Name == "b",
+		"the loaded one has changed: %+v", loaded)
 }
 
 // wantReloaded holds that what runs after a reload is what was loaded, but for what
 // only an upgrade changes.
 func wantReloaded(t *testing.T, merged, loaded *Config) {
 	t.Helper()
-	if left := Diff(merged, loaded); len(left) != len(left.By(ByUpgrade)) {
-		t.Errorf("after a reload there are still %v", left)
-	}
+	left := Diff(merged, loaded)
+	testkit.Want(t, len(left) == len(left.By(ByUpgrade)), "after a reload there are still %v", left)
 }
 
 // Whether there are workers at all is decided when cabrank starts.
 func TestMergeKeepsWorkersApart(t *testing.T) {
 	running, loaded := two(t, "upstreams: [a:1]", "upstreams: [b:1]\nworkers.command: b")
 	merged, err := Merge(running, loaded)
-	if err != nil || merged.RunsWorkers() || merged.Upstreams[0] != "a:1" {
-		t.Errorf("got %+v, %v", merged, err)
-	}
+	testkit.Want(t, err == nil && !merged.RunsWorkers() && merged.Upstreams[0] == "a:1", "got %+v, %v", merged, err)
 }
 
 // What is right by itself and wrong beside what stays is refused.
@@ -124,18 +120,15 @@ func TestMergeFaults(t *testing.T) {
 	running, loaded := two(t, "slots: 2", "slots: 50\nstream_slots: 100")
 	merged, err := Merge(running, loaded)
 	const want = "cabrank.yml:2: stream_slots: 100 is more than all slots, 8 (workers.count 4 x workers.slots 2), unless cabrank is upgraded; allowed: 1 to 8, or auto"
-	if merged != nil || err == nil || err.Error() != want {
-		t.Errorf("got %v, want %s", err, want)
-	}
+	testkit.Want(t, merged == nil && err != nil && err.Error() == want, "got %v, want %s", err, want)
 }
 
 // A file that is gone does not turn all settings into defaults; one that comes is
 // taken.
 func TestMergeMissesItsFile(t *testing.T) {
 	with, without := mustLoad(t, sources(map[string]string{"cabrank.yml": "slots: 2"})), mustLoad(t, sources(nil))
-	if _, err := Merge(with, without); err == nil || !strings.HasPrefix(err.Error(), "cabrank.yml: was read at the start") {
-		t.Errorf("got %v", err)
-	}
+	_, err := Merge(with, without)
+	testkit.Want(t, err != nil && strings.HasPrefix(err.Error(), "cabrank.yml: was read at the start"), "got %v", err)
 	if _, err := Merge(without, with); err != nil {
 		t.Error(err)
 	}

@@ -23,9 +23,7 @@ func golden(t *testing.T, name string, got []byte) {
 	}
 	want, err := os.ReadFile(name)
 	testkit.Must(t, err)
-	if !bytes.Equal(got, want) {
-		t.Errorf("%s is not current: run go test ./internal/config -update\n%s", name, got)
-	}
+	testkit.Want(t, bytes.Equal(got, want), "%s is not current: run go test ./internal/config -update\n%s", name, got)
 }
 
 // docs/configuration.md is made from testdata/configuration.tmpl and the table of keys.
@@ -47,9 +45,7 @@ func TestUpstreamsNeedNoCommand(t *testing.T) {
 	from.Flags = map[string]string{"upstream": "a:1"}
 	var table bytes.Buffer
 	testkit.Must(t, mustLoad(t, from).WriteTable(&table))
-	if !regexp.MustCompile(`(?m)^command +default +none$`).MatchString(table.String()) {
-		t.Errorf("got\n%s", table.String())
-	}
+	testkit.Want(t, regexp.MustCompile(`(?m)^command +default +none$`).MatchString(table.String()), "got\n%s", table.String())
 }
 
 // document is what is written by hand, with its tables filled.
@@ -84,12 +80,9 @@ func TestDocumentExamples(t *testing.T) {
 		return text
 	}
 	c := mustLoad(t, sources(map[string]string{"cabrank.yml": block("yaml")}))
-	if len(c.Lanes) != 2 || len(c.Methods) != 2 || len(c.Fair.Weights) != 2 || len(c.Warnings) > 0 {
-		t.Errorf("the file gives %+v", c)
-	}
+	testkit.Want(t, len(c.Lanes) == 2 && len(c.Methods) == 2 && len(c.Fair.Weights) == 2 && len(c.Warnings) == 0, "the file gives %+v", c)
 	environ := strings.Split(strings.TrimSpace(strings.ReplaceAll(block("sh"), "'", "")), "\n")
 	c = mustLoad(t, sources(nil, environ...))
-	if len(c.Lanes) != 1 || len(c.Methods) != 1 || len(c.Fair.Weights) != 2 || len(c.Warnings) > 0 {
-		t.Errorf("the variables give %+v", c)
-	}
+	testkit.Want(t, len(c.Lanes) == 1 && len(c.Methods) == 1 && len(c.Fair.Weights) == 2 && len(c.Warnings) == 0,
+		"the variables give %+v", c)
 }

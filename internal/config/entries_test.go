@@ -10,6 +10,7 @@ import (
 	"github.com/cabrank/cabrank/internal/rank"
 	"github.com/cabrank/cabrank/internal/relay"
 	"github.com/cabrank/cabrank/internal/stats"
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // ruleFile has one of everything that a lane or a method may have.
@@ -38,16 +39,12 @@ methods:
 
 func wantRules(t *testing.T, c *Config) {
 	t.Helper()
-	if want := map[string]float64{"gold": 4, "free plan": 0.25}; !maps.Equal(c.Fair.Weights, want) {
-		t.Errorf("weights are %v", c.Fair.Weights)
-	}
+	testkit.Want(t, maps.Equal(c.Fair.Weights, map[string]float64{"gold": 4, "free plan": 0.25}), "weights are %v", c.Fair.Weights)
 	lanes := []relay.Lane{
 		{Methods: []string{"/shop.Admin/*"}, LaneOptions: rank.LaneOptions{Name: "admin", Priority: 10, Reserve: 2}},
 		{Keys: []string{"nightly", "null"}, LaneOptions: rank.LaneOptions{Name: "batch", Priority: -5}},
 	}
-	if !reflect.DeepEqual(c.Lanes, lanes) {
-		t.Errorf("lanes are %+v", c.Lanes)
-	}
+	testkit.Want(t, reflect.DeepEqual(c.Lanes, lanes), "lanes are %+v", c.Lanes)
 	methods := []stats.MethodRule{ // whole names first
 		{Pattern: "/shop.Catalog/All", Idempotent: true, Retries: 1, RetryOn: []grpcwire.Code{grpcwire.Unavailable}, HedgeAfter: stats.HedgeAuto},
 		{Pattern: "/shop.Catalog/Find", Idempotent: true, Retries: 1, RetryOn: []grpcwire.Code{grpcwire.Unavailable}, HedgeAfter: stats.HedgeAuto},
@@ -55,17 +52,13 @@ func wantRules(t *testing.T, c *Config) {
 		{Pattern: "/shop.Orders/Put"},
 		{Pattern: "/shop.Orders/*", OnCancel: rank.Free},
 	}
-	if !reflect.DeepEqual(c.Methods, methods) {
-		t.Errorf("methods are %+v", c.Methods)
-	}
+	testkit.Want(t, reflect.DeepEqual(c.Methods, methods), "methods are %+v", c.Methods)
 }
 
 func TestRulesFromFile(t *testing.T) {
 	c := mustLoad(t, sources(map[string]string{"cabrank.yml": ruleFile}))
 	wantRules(t, c)
-	if len(c.Warnings) > 0 {
-		t.Errorf("warnings %q", c.Warnings)
-	}
+	testkit.Want(t, len(c.Warnings) == 0, "warnings %q", c.Warnings)
 }
 
 // A variable holds the same as YAML or JSON text, and takes the place of all
@@ -79,7 +72,5 @@ func TestRulesFromVariables(t *testing.T) {
 		  /shop.Orders/Get: {idempotent: true, retries: 2, retry_on: [unavailable, ABORTED], hedge_after: 150ms},
 		  /shop.Catalog/Find: &r {idempotent: true, retries: 1, hedge_after: auto}, /shop.Catalog/All: *r}`)))
 	c := mustLoad(t, sources(file, "CABRANK_FAIR_WEIGHTS=none", "CABRANK_LANES=none", "CABRANK_METHODS={}"))
-	if len(c.Fair.Weights)+len(c.Lanes)+len(c.Methods) != 0 {
-		t.Errorf("none is %v, %v, %v", c.Fair.Weights, c.Lanes, c.Methods)
-	}
+	testkit.Want(t, len(c.Fair.Weights)+len(c.Lanes)+len(c.Methods) == 0, "none is %v, %v, %v", c.Fair.Weights, c.Lanes, c.Methods)
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/cabrank/cabrank/internal/strictyaml"
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // A flag that there is not is told with what was meant, or how the key is set.
@@ -29,9 +30,8 @@ func TestUnreadableFile(t *testing.T) {
 		return nil, &fs.PathError{Op: "open", Path: name, Err: errors.New("permission denied")}
 	}
 	want := []string{`cabrank.yml: cannot read "cabrank.yml": permission denied; allowed: a readable YAML file`}
-	if got := faultsOf(t, from); !slices.Equal(got, want) {
-		t.Errorf("got %q", got)
-	}
+	got := faultsOf(t, from)
+	testkit.Want(t, slices.Equal(got, want), "got %q", got)
 }
 
 // What is too much is told, and not repeated.
@@ -59,9 +59,8 @@ func TestTooMuch(t *testing.T) {
 		if strings.HasPrefix(text, "CABRANK_") {
 			from = sources(nil, text)
 		}
-		if got := faultsOf(t, from); !slices.Equal(got, []string{want}) {
-			t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), want)
-		}
+		got := faultsOf(t, from)
+		testkit.Want(t, slices.Equal(got, []string{want}), "got\n%s\nwant\n%s", strings.Join(got, "\n"), want)
 	}
 }
 
@@ -87,13 +86,9 @@ func FuzzFile(f *testing.F) {
 			}
 		}
 		var faults Faults
-		if err != nil && !errors.As(err, &faults) {
-			t.Fatalf("error %v is no Faults", err)
-		}
+		testkit.Need(t, err == nil || errors.As(err, &faults), "error %v is no Faults", err)
 		for _, fault := range faults {
-			if strings.ContainsAny(fault.Error(), "\r\n") {
-				t.Errorf("fault of more than one line: %q", fault.Error())
-			}
+			testkit.Want(t, !strings.ContainsAny(fault.Error(), "\r\n"), "fault of more than one line: %q", fault.Error())
 		}
 	})
 }

@@ -3,6 +3,8 @@ package config
 import (
 	"strings"
 	"testing"
+
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // Every flag, key and variable means the same as the other two, and has the default that is
@@ -60,9 +62,8 @@ func wantValue(t *testing.T, from Sources, key, want, origin string) {
 		if got.Key != key && got.Key != "workers."+key { // slots is an alias
 			continue
 		}
-		if strings.ReplaceAll(got.Value, ", ", ",") != want || got.Origin.String() != origin {
-			t.Errorf("%s is %q from %q, want %q from %q", key, got.Value, got.Origin, want, origin)
-		}
+		testkit.Want(t, strings.ReplaceAll(got.Value, ", ", ",") == want && got.Origin.String() == origin,
+			"%s is %q from %q, want %q from %q", key, got.Value, got.Origin, want, origin)
 		return
 	}
 	t.Errorf("%s is not shown", key)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/cabrank/cabrank/internal/callers"
 	"github.com/cabrank/cabrank/internal/rank"
+	"github.com/cabrank/cabrank/internal/testkit"
 	"github.com/cabrank/cabrank/internal/worker"
 )
 
@@ -32,9 +33,7 @@ func sources(files map[string]string, environ ...string) Sources {
 func mustLoad(t *testing.T, from Sources) *Config {
 	t.Helper()
 	config, err := Load(from)
-	if err != nil {
-		t.Fatalf("Load: %v", err)
-	}
+	testkit.Need(t, err == nil, "Load: %v", err)
 	return config
 }
 
@@ -42,9 +41,7 @@ func mustLoad(t *testing.T, from Sources) *Config {
 func faultsOf(t *testing.T, from Sources) []string {
 	t.Helper()
 	config, err := Load(from)
-	if err == nil || config != nil {
-		t.Fatalf("Load accepted a wrong configuration: %+v", config)
-	}
+	testkit.Need(t, err != nil && config == nil, "Load accepted a wrong configuration: %+v", config)
 	return strings.Split(err.Error(), "\n")
 }
 
@@ -84,24 +81,18 @@ func TestDefaults(t *testing.T) {
 		config.HangTimeout != 30*time.Second || config.Explain {
 		t.Errorf("defaults are %+v", config)
 	}
-	if l := config.Limits; l.CallsPerSecond != 0 || l.KeyBurst() != 0 || l.Calls != 0 {
-		t.Errorf("limits per key are %+v", l)
-	}
-	if !slices.Equal(config.Command, DefaultCommand()) {
-		t.Errorf("command is %q", config.Command)
-	}
-	if config.File != "" || len(config.Warnings) != 0 {
-		t.Errorf("file %q, warnings %q", config.File, config.Warnings)
-	}
+	l := config.Limits
+	testkit.Want(t, l.CallsPerSecond == 0 && l.KeyBurst() == 0 && l.Calls == 0, "limits per key are %+v", l)
+	testkit.Want(t, slices.Equal(config.Command, DefaultCommand()), "command is %q", config.Command)
+	testkit.Want(t, config.File == "" && len(config.Warnings) == 0, "file %q, warnings %q", config.File, config.Warnings)
 }
 
 func TestMeasuredDefaultsStayWithinTheirRanges(t *testing.T) {
 	from := sources(nil)
 	from.CPUs, from.Procs = 512, 384
 	config := mustLoad(t, from)
-	if config.Workers.Count.N != maxPortSpan-1 || config.Shards != maxShards {
-		t.Errorf("512 CPUs give %d workers and %d shards", config.Workers.Count.N, config.Shards)
-	}
+	testkit.Want(t, config.Workers.Count.N == maxPortSpan-1 && config.Shards == maxShards,
+		"512 CPUs give %d workers and %d shards", config.Workers.Count.N, config.Shards)
 	from.CPUs, from.Procs = 8, 2
 	if config = mustLoad(t, from); config.Workers.Count.N != 8 || config.Shards != 2 {
 		t.Errorf("8 CPUs with GOMAXPROCS 2 give %d workers and %d shards", config.Workers.Count.N, config.Shards)
@@ -170,9 +161,8 @@ func TestWhichFileIsRead(t *testing.T) {
 				test.from.Flags = map[string]string{"config": test.flag}
 			}
 			c := mustLoad(t, test.from)
-			if c.File != test.file || c.Workers.Slots.N != test.slots {
-				t.Errorf("read %q with %d slots, want %q with %d", c.File, c.Workers.Slots.N, test.file, test.slots)
-			}
+			testkit.Want(t, c.File == test.file && c.Workers.Slots.N == test.slots,
+				"read %q with %d slots, want %q with %d", c.File, c.Workers.Slots.N, test.file, test.slots)
 		})
 	}
 }
@@ -205,9 +195,8 @@ upstream_tls: {ca: /b c.crt, cert: d.crt, key: d.key, name: E.internal}
 	for _, from := range []Sources{sources(map[string]string{"cabrank.yml": file}), sources(nil, environ...)} {
 		again := mustLoad(t, from)
 		for _, key := range Keys() {
-			if was, is := key.kind.show(key.field(first)), key.kind.show(key.field(again)); was != is {
-				t.Errorf("%s was %q and is read back as %q", key.Name, was, is)
-			}
+			was, is := key.kind.show(key.field(first)), key.kind.show(key.field(again))
+			testkit.Want(t, was == is, "%s was %q and is read back as %q", key.Name, was, is)
 		}
 	}
 	wantRules(t, mustLoad(t, sources(nil, environ...)))
@@ -217,17 +206,12 @@ func TestTableIsConsistent(t *testing.T) {
 	names := map[string]bool{}
 	for _, key := range Keys() {
 		for _, name := range append([]string{key.Name, key.Env}, key.Aliases...) {
-			if names[name] {
-				t.Errorf("%s appears twice", name)
-			}
+			testkit.Want(t, !names[name], "%s appears twice", name)
 			names[name] = true
 		}
-		if !slices.Contains([]Applies{ByReload, ByRestart, ByUpgrade}, key.Applies) {
-			t.Errorf("%s: %v", key.Name, key.Applies)
-		}
-		if key.Help == "" || strings.HasSuffix(key.Help, ".") || key.Allowed() == "" {
-			t.Errorf("%s: help %q, allowed %q", key.Name, key.Help, key.Allowed())
-		}
+		testkit.Want(t, slices.Contains([]Applies{ByReload, ByRestart, ByUpgrade}, key.Applies), "%s: %v", key.Name, key.Applies)
+		testkit.Want(t, key.Help != "" && !strings.HasSuffix(key.Help, ".") && key.Allowed() != "",
+			"%s: help %q, allowed %q", key.Name, key.Help, key.Allowed())
 	}
 	if shown := allKeys()[:len(Keys())]; slices.ContainsFunc(shown, func(k Key) bool { return k.Hidden != "" }) {
 		t.Error("hidden keys stand before others")
@@ -236,8 +220,6 @@ func TestTableIsConsistent(t *testing.T) {
 		t.Error("what is about workers is a flag of sockets alone")
 	}
 	for _, flag := range Flags() {
-		if flag.Arg == "" {
-			t.Errorf("--%s has no argument name", flag.Name)
-		}
+		testkit.Want(t, flag.Arg != "", "--%s has no argument name", flag.Name)
 	}
 }

@@ -64,12 +64,10 @@ func TestOldSocketFaults(t *testing.T) {
 		"server: {addr: ':1'}\nserver: {addr: ':secret'}":     "juggler.yml:2: ",
 	} {
 		_, err := loadOld(text)
-		if err == nil || !strings.HasPrefix(err.Error(), want) || strings.Contains(err.Error(), "secret") {
-			t.Errorf("%s: %v, want %s", text, err, want)
-		}
+		testkit.Want(t, err != nil && strings.HasPrefix(err.Error(), want) && !strings.Contains(err.Error(), "secret"),
+			"%s: %v, want %s", text, err, want)
 	}
 	_, err := LoadSocket(map[string]string{ConfigFlag: "gone.yml"}, sources(nil))
-	if faults, ok := errors.AsType[Faults](err); !ok || !strings.Contains(faults.Error(), "gone.yml") {
-		t.Errorf("%v", err)
-	}
+	faults, ok := errors.AsType[Faults](err)
+	testkit.Want(t, ok && strings.Contains(faults.Error(), "gone.yml"), "%v", err)
 }

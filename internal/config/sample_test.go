@@ -31,15 +31,12 @@ func sample(t *testing.T, all bool) string {
 
 func TestSampleIsAccepted(t *testing.T) {
 	c := mustLoad(t, sources(map[string]string{"cabrank.yml": sample(t, false)}))
-	if len(c.Warnings) > 0 {
-		t.Errorf("warnings %q", c.Warnings)
-	}
+	testkit.Want(t, len(c.Warnings) == 0, "warnings %q", c.Warnings)
 	if c.Fair.Key.String() != "metadata:x-tenant" || !maps.Equal(c.Fair.Weights, map[string]float64{"checkout": 4, "nightly report": 0.25}) {
 		t.Errorf("fair is %+v", c.Fair)
 	}
-	if len(c.Lanes) != 2 || c.Lanes[0].Name != "admin" || c.Lanes[0].Reserve != 1 || c.Lanes[1].Priority != -10 {
-		t.Errorf("lanes are %+v", c.Lanes)
-	}
+	testkit.Want(t, len(c.Lanes) == 2 && c.Lanes[0].Name == "admin" && c.Lanes[0].Reserve == 1 && c.Lanes[1].Priority == -10,
+		"lanes are %+v", c.Lanes)
 	if len(c.Methods) != 3 || c.Methods[2].Pattern != "/shop.Catalog/*" || c.Methods[2].Retries != 2 || !c.Methods[0].Hedged() || c.Methods[1].OnCancel != rank.Finish {
 		t.Errorf("methods are %+v", c.Methods)
 	}
@@ -59,18 +56,14 @@ func TestSampleIsComplete(t *testing.T) {
 		if value.Key == "command" {
 			continue
 		}
-		if !strings.HasPrefix(value.Origin.String(), "cabrank.yml:") {
-			t.Errorf("%s is not in %s", value.Key, sampleFile)
-		}
+		testkit.Want(t, strings.HasPrefix(value.Origin.String(), "cabrank.yml:"), "%s is not in %s", value.Key, sampleFile)
 		if !slices.Contains(examples, value.Key) && value.Value != shown[value.Key] {
 			t.Errorf("%s is there as %s, and is %s by default", value.Key, value.Value, shown[value.Key])
 		}
 	}
 	for _, key := range Keys() {
 		for _, part := range key.parts() {
-			if !strings.Contains(text, " "+last(part.Name)+": ") {
-				t.Errorf("%s is not in %s", part.Name, sampleFile)
-			}
+			testkit.Want(t, strings.Contains(text, " "+last(part.Name)+": "), "%s is not in %s", part.Name, sampleFile)
 		}
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // Every key is explained, with a page that there is: its own, or that of its section.
@@ -16,14 +18,11 @@ func TestExplainKnowsEveryKey(t *testing.T) {
 			t.Errorf("%s: %v, %s", key.Name, err, text.String())
 		}
 		page := regexp.MustCompile(`(?m)^  docs +(\S+)$`).FindStringSubmatch(text.String())
-		if _, err := os.Stat("../../" + page[1]); err != nil {
-			t.Error(err)
-		}
+		_, err := os.Stat("../../" + page[1])
+		testkit.Want(t, err == nil, "%v", err)
 		pages[key.Name] = page[1]
 	}
 	for key, want := range map[string]string{"listen": "configuration", "queue.length": "rank", "workers.count": "workers", "workers.slots": "rank", "socket.redis": "socket-redis", "auth": "socket-auth"} {
-		if pages[key] != "docs/"+want+".md" {
-			t.Errorf("%s is in %s", key, pages[key])
-		}
+		testkit.Want(t, pages[key] == "docs/"+want+".md", "%s is in %s", key, pages[key])
 	}
 }

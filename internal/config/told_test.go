@@ -37,9 +37,7 @@ func TestTold(t *testing.T) {
 			name, body, _ := strings.Cut(part, " --\n")
 			t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar")+"/"+name, func(t *testing.T) {
 				told := tellCase(strings.HasPrefix(name, "each"), body)
-				if told != body && !*update {
-					t.Errorf("got\n%s\nwant\n%s", told, body)
-				}
+				testkit.Want(t, told == body || *update, "got\n%s\nwant\n%s", told, body)
 				cases[i+1] = name + " --\n" + told
 			})
 		}

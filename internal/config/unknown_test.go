@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 func unknown(environ []string) []string { return new(Config).unknownVariables(parseEnviron(environ)) }
@@ -18,9 +20,8 @@ func unknown(environ []string) []string { return new(Config).unknownVariables(pa
 func TestNamedVariablesAreKnown(t *testing.T) {
 	c := &Config{}
 	c.Auth.Secret, c.Socket.PushToken = "env:CABRANK_JWT", "/run/token"
-	if lines := c.unknownVariables(map[string]string{"CABRANK_JWT": "x"}); len(lines) > 0 {
-		t.Errorf("%q", lines)
-	}
+	lines := c.unknownVariables(map[string]string{"CABRANK_JWT": "x"})
+	testkit.Want(t, len(lines) == 0, "%q", lines)
 }
 
 // However many there are, and however long, the lines are few and short.
@@ -33,9 +34,8 @@ func TestUnknownVariablesAreBounded(t *testing.T) {
 	if len(got) != maxUnknown || len(strings.Join(got, "")) > maxUnknown*200 || strings.Contains(strings.Join(got, ""), "\x1b") {
 		t.Errorf("%d lines of %d bytes", len(got), len(strings.Join(got, "")))
 	}
-	if want := "282 more variables that begin with CABRANK_ are unknown and have no effect"; got[len(got)-1] != want {
-		t.Errorf("last line is %q, want %q", got[len(got)-1], want)
-	}
+	want := "282 more variables that begin with CABRANK_ are unknown and have no effect"
+	testkit.Want(t, got[len(got)-1] == want, "last line is %q, want %q", got[len(got)-1], want)
 }
 
 // Every variable with the prefix that the program, its examples and its documents name
@@ -59,9 +59,7 @@ func TestOwnVariablesAreKnown(t *testing.T) {
 			}
 			return err
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 	}
 }
 

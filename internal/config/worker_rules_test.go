@@ -3,6 +3,8 @@ package config
 import (
 	"strings"
 	"testing"
+
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // What is shown nowhere is there all the same.
@@ -48,9 +50,7 @@ func TestWhatAdapts(t *testing.T) {
 
 func TestKeyBurst(t *testing.T) {
 	for perSecond, want := range map[float64]int{20: 20, 0.5: 1, 0: 0} {
-		if got := (Limits{CallsPerSecond: perSecond}).KeyBurst(); got != want {
-			t.Errorf("%v a second give a burst of %d, want %d", perSecond, got, want)
-		}
+		testkit.Equal(t, (Limits{CallsPerSecond: perSecond}).KeyBurst(), want, "%v a second give a burst of", perSecond)
 	}
 }
 
@@ -68,11 +68,8 @@ func TestCommandFits(t *testing.T) {
 		}
 	}
 	for _, command := range [][]string{{}, {""}, {"", "x"}} {
-		if err := c.CommandFits(command); err == nil {
-			t.Errorf("%q was accepted", command)
-		}
+		testkit.Want(t, c.CommandFits(command) != nil, "%q was accepted", command)
 	}
-	if err := c.CommandFits(nil); err != nil {
-		t.Errorf("no command: %v", err)
-	}
+	err := c.CommandFits(nil)
+	testkit.Want(t, err == nil, "no command: %v", err)
 }

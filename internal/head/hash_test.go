@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math/bits"
 	"testing"
+
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // Instances of different versions send a key to the same endpoint, so a hash
@@ -12,9 +14,7 @@ func TestHashes(t *testing.T) {
 	for text, want := range map[string]uint64{
 		"": 0xf52a15e9a9b5e89b, "user-1": 0xc499b5f8a721df58, "user-2": 0x4fb38f414590a87b,
 	} {
-		if got := hashOf([]byte(text)); got != want {
-			t.Errorf("%q: got %#x, want %#x", text, got, want)
-		}
+		testkit.Equal(t, hashOf([]byte(text)), want, "%q", text)
 	}
 	last, differ := hashOf([]byte("user-0")), 0
 	const pairs = 1000
@@ -23,7 +23,6 @@ func TestHashes(t *testing.T) {
 		differ += bits.OnesCount64(h>>56 ^ last>>56)
 		last = h
 	}
-	if mean := float64(differ) / pairs; mean < 3.5 || mean > 4.5 {
-		t.Errorf("of the 8 highest bits %v differ", mean)
-	}
+	mean := float64(differ) / pairs
+	testkit.Want(t, mean >= 3.5 && mean <= 4.5, "of the 8 highest bits %v differ", mean)
 }

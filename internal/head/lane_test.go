@@ -5,6 +5,7 @@ import (
 
 	"github.com/cabrank/cabrank/internal/callers"
 	"github.com/cabrank/cabrank/internal/stats"
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // A call has the lane of its method, by whole name before service, or else the lane of its
@@ -32,8 +33,6 @@ func TestLanes(t *testing.T) {
 		{"*", nil, 0},
 		{"", nightly, 2},
 	} {
-		if got := r.laneOf([]byte(c.path), c.key); got != c.want {
-			t.Errorf("%s: lane %d, want %d", c.path, got, c.want)
-		}
+		testkit.Equal(t, r.laneOf([]byte(c.path), c.key), c.want, "%s: lane", c.path)
 	}
 }

@@ -3,6 +3,8 @@ package head
 import (
 	"bytes"
 	"testing"
+
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // The fields of an attempt are where the caller's were, or at the end, in any order of the
@@ -25,8 +27,7 @@ func TestParts(t *testing.T) {
 		h.mark(OwnTries, 2, 2)
 		h.mark(OwnTrace, 5, 2)
 		h.mark(OwnTrace, 7, 1) // the first one counts
-		if got := bytes.Join(h.Parts(nil, &c.own), nil); string(got) != c.want {
-			t.Errorf("%s: %s, want %s", name, got, c.want)
-		}
+		got := bytes.Join(h.Parts(nil, &c.own), nil)
+		testkit.Want(t, string(got) == c.want, "%s: %s, want %s", name, got, c.want)
 	}
 }

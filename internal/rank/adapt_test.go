@@ -4,6 +4,8 @@ import (
 	"math/rand/v2"
 	"testing"
 	"time"
+
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // A connection that is lost with all its calls halves the limit, not more.
@@ -13,9 +15,7 @@ func TestAdaptLostConnection(t *testing.T) {
 	for others := 99; others >= 0; others-- {
 		a.refused(others, time.Second+time.Duration(100-others)*time.Microsecond)
 	}
-	if a.allowed < 50 || a.why != adaptRefused {
-		t.Errorf("%d calls allowed (%v)", a.allowed, a.why)
-	}
+	testkit.Want(t, a.allowed >= 50 && a.why == adaptRefused, "%d calls allowed (%v)", a.allowed, a.why)
 }
 
 // A probe that meets a long spell without calls is no reason to wait long for
@@ -38,9 +38,8 @@ func TestAdaptAfterASpellWithoutCalls(t *testing.T) {
 	limit := a.limit
 	now += time.Hour
 	work(20*ms, func() bool { return !a.probing })
-	if a.limit != limit || a.patience > probeEvery || a.alarm > probeEvery {
-		t.Errorf("limit %d after %d, next probes after %v and %v", a.limit, limit, a.alarm, a.patience)
-	}
+	testkit.Want(t, a.limit == limit && a.patience <= probeEvery && a.alarm <= probeEvery,
+		"limit %d after %d, next probes after %v and %v", a.limit, limit, a.alarm, a.patience)
 }
 
 // Calls whose method is not known, that broke or that were cancelled early tell
@@ -55,9 +54,7 @@ func TestAdaptWhatTellsNothing(t *testing.T) {
 		a.finished(5*ms, 20*ms, 10, Cancelled, now)
 		a.finished(20*ms, 20*ms, 10, NotSent, now)
 	}
-	if a.window.calls != 0 {
-		t.Errorf("%d calls counted", a.window.calls)
-	}
+	testkit.Want(t, a.window.calls == 0, "%d calls counted", a.window.calls)
 	if a.finished(30*ms, 20*ms, 10, Cancelled, 2*time.Second); a.window.calls != 1 {
 		t.Error("a call cancelled late does not count")
 	}
@@ -78,9 +75,8 @@ func TestAdaptStaysWithinBounds(t *testing.T) {
 			}
 			run := time.Duration(random.ExpFloat64() * float64(time.Duration(1)<<random.IntN(40)))
 			a.finished(run, time.Duration(random.IntN(1e9)), 1+random.IntN(a.allowed), OK, now)
-			if a.limit < least || a.limit > most || a.allowed < least || a.allowed > a.limit {
-				t.Fatalf("%d to %d: %d allowed of %d", least, most, a.allowed, a.limit)
-			}
+			testkit.Need(t, a.limit >= least && a.limit <= most && a.allowed >= least && a.allowed <= a.limit,
+				"%d to %d: %d allowed of %d", least, most, a.allowed, a.limit)
 		}
 	}
 }
@@ -126,9 +122,8 @@ func TestBeginsByWhatWasFound(t *testing.T) {
 		e := r.Add("new", o)
 		for range 2 { // the second time as another process
 			r.SetReady(e, true, 0, nil)
-			if e.limit != test.want || e.adapt.allowed != test.want {
-				t.Errorf("others have %v: begins with %d (%d allowed), want %d", test.found, e.limit, e.adapt.allowed, test.want)
-			}
+			testkit.Want(t, e.limit == test.want && e.adapt.allowed == test.want,
+				"others have %v: begins with %d (%d allowed), want %d", test.found, e.limit, e.adapt.allowed, test.want)
 			r.SetReady(e, false, 0, nil)
 		}
 	}

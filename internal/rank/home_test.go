@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"testing"
+
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // hashing returns a rank of ready endpoints for which calls wait by their hashes.
@@ -29,12 +31,9 @@ func TestCallsOfARemovedEndpointAreServed(t *testing.T) {
 	r.SetSuspect(other, false, 0, nil)
 	woken(r)
 	r.Remove(running.lease.Endpoint(), ms)
-	if !woken(r) {
-		t.Error("nobody is asked for a Tick")
-	}
-	if n, _ := tick(r, ms); n != 1 || waiting.lease.Endpoint() != other {
-		t.Errorf("%d notices while a call waits beside a free slot", n)
-	}
+	testkit.Want(t, woken(r), "nobody is asked for a Tick")
+	n, _ := tick(r, ms)
+	testkit.Want(t, n == 1 && waiting.lease.Endpoint() == other, "%d notices while a call waits beside a free slot", n)
 }
 
 // The same key meets the same worker, keys are spread over all, only those of a worker that
@@ -53,23 +52,17 @@ func TestHashesMeetTheirEndpoints(t *testing.T) {
 	for range 2000 {
 		hash := random.Uint64()
 		before[hash] = at(hash)
-		if at(hash) != before[hash] {
-			t.Fatal("a key met two workers")
-		}
+		testkit.Need(t, at(hash) == before[hash], "a key met two workers")
 	}
 	r.SetReady(endpoints[1], false, 0, nil)
 	moved := 0
 	for hash, e := range before {
 		if now := at(hash); now != e {
 			moved++
-			if e != endpoints[1] {
-				t.Fatal("a key moved although its worker is there")
-			}
+			testkit.Need(t, e == endpoints[1], "a key moved although its worker is there")
 		}
 	}
-	if moved < 440 || moved > 560 {
-		t.Errorf("%d of 2000 keys moved when one of four workers went", moved)
-	}
+	testkit.Want(t, moved >= 440 && moved <= 560, "%d of 2000 keys moved when one of four workers went", moved)
 	for range 3200 { // all of one key
 		c := newCaller(0)
 		c.Request.Hash = 1
@@ -109,9 +102,7 @@ func TestHashesKeepTheirEndpoints(t *testing.T) {
 		own := home[hash]
 		room := own.open()
 		c := of(hash)
-		if room && c.lease.Endpoint() != own {
-			t.Fatal("a call went elsewhere while its key's worker had a free slot")
-		}
+		testkit.Need(t, !room || c.lease.Endpoint() == own, "a call went elsewhere while its key's worker had a free slot")
 		running = append(running, c)
 	}
 }
@@ -123,9 +114,8 @@ func TestCallsWithoutAHashAreSpread(t *testing.T) {
 		newCaller(0).acquire(t, r, 0, Granted)
 	}
 	for _, e := range endpoints {
-		if n := e.busy(); n == 0 || n == 9 {
-			t.Errorf("%d of 12 calls run on one of 4 endpoints", n)
-		}
+		n := e.busy()
+		testkit.Want(t, n != 0 && n != 9, "%d of 12 calls run on one of 4 endpoints", n)
 	}
 }
 

@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"testing"
 	"time"
+
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // R16: what is learned of exponential run times is near the truth.
@@ -18,16 +20,13 @@ func TestEstimates(t *testing.T) {
 	e := m.Estimate()
 	near := func(name string, got time.Duration, want float64) {
 		t.Helper()
-		if r := float64(got) / (want * float64(mean)); r < 0.85 || r > 1.15 {
-			t.Errorf("%s is %v, %.2f of the truth", name, got, r)
-		}
+		r := float64(got) / (want * float64(mean))
+		testkit.Want(t, r >= 0.85 && r <= 1.15, "%s is %v, %.2f of the truth", name, got, r)
 	}
 	near("mean", e.Mean, 1)
 	near("median", e.Median, math.Ln2)
 	near("p95", e.P95, math.Log(20))
-	if e.Samples < 9_900 || e.Longest < 100*ms {
-		t.Errorf("%d samples, longest %v", e.Samples, e.Longest)
-	}
+	testkit.Want(t, e.Samples >= 9_900 && e.Longest >= 100*ms, "%d samples, longest %v", e.Samples, e.Longest)
 }
 
 // The buckets cover all times without a gap, and their order is that of time.
@@ -35,9 +34,7 @@ func TestBuckets(t *testing.T) {
 	last := -1
 	for d := time.Duration(0); d < 3*time.Hour; d += d/16 + 100 {
 		b := bucketOf(d)
-		if b < last || b > last+1 {
-			t.Fatalf("%v is in bucket %d after %d", d, b, last)
-		}
+		testkit.Need(t, b >= last && b <= last+1, "%v is in bucket %d after %d", d, b, last)
 		if b > 0 && b < octaves*4-1 && (d < lowest(b) || d >= lowest(b+1)) {
 			t.Fatalf("%v is not in its bucket %v..%v", d, lowest(b), lowest(b+1))
 		}
@@ -55,15 +52,11 @@ func TestCancelledRunsTeachLengthOnly(t *testing.T) {
 	for range 100 {
 		m.observeAtLeast(ms, 0)
 	}
-	if m.Estimate() != before {
-		t.Error("cancelled runs made the method look quick")
-	}
+	testkit.Want(t, m.Estimate() == before, "cancelled runs made the method look quick")
 	for range 1000 {
 		m.observeAtLeast(time.Second, 0)
 	}
-	if m.Estimate() != before {
-		t.Error("calls that were lost in a worker which hangs made the method look long")
-	}
+	testkit.Want(t, m.Estimate() == before, "calls that were lost in a worker which hangs made the method look long")
 	for range refreshEvery {
 		m.observe(2*time.Second, 0)
 	}

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // While nothing is ready and nothing will be soon, calls are refused at once:
@@ -22,22 +24,15 @@ func TestOutageRefusesAtOnce(t *testing.T) {
 			if n := deliver(r.SetOutage(true, 1*ms, nil)); n != 0 {
 				t.Fatalf("%d calls are told something while an endpoint is ready", n)
 			}
-			if n := deliver(r.SetReady(e, false, 2*ms, nil)); n != 2 {
-				t.Errorf("%d calls are told that the last endpoint went, want 2", n)
-			}
+			testkit.Equal(t, deliver(r.SetReady(e, false, 2*ms, nil)), 2, "calls are told that the last endpoint went")
 			for _, c := range []*caller{waits, admin} {
-				if !slices.Equal(c.refused, []Reason{NoneReady}) {
-					t.Errorf("a call that waited was told %v", c.refused)
-				}
+				testkit.Want(t, slices.Equal(c.refused, []Reason{NoneReady}), "a call that waited was told %v", c.refused)
 			}
-			if _, v, reason := r.Acquire(&comes.Ticket, comes, 2*ms); v != Refused || reason != NoneReady {
-				t.Errorf("a call that comes: %v, %v", v, reason)
-			}
+			_, v, reason := r.Acquire(&comes.Ticket, comes, 2*ms)
+			testkit.Want(t, v == Refused && reason == NoneReady, "a call that comes: %v, %v", v, reason)
 			running.release(r, Lost, 3*ms)
 			running.rejoin(t, r, 3*ms, Queued)
-			if !woken(r) {
-				t.Error("nobody looks after a call that was put back")
-			}
+			testkit.Want(t, woken(r), "nobody looks after a call that was put back")
 			tick(r, 3*ms)
 			if !slices.Equal(running.refused, []Reason{NoneReady}) || r.Waiting() != 0 {
 				t.Errorf("a call that was put back was told %v; %d wait", running.refused, r.Waiting())

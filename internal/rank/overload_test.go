@@ -3,6 +3,8 @@ package rank
 import (
 	"testing"
 	"time"
+
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // orderState is what an order is told of a list of calls that have a second each.
@@ -37,9 +39,7 @@ func TestNewestFirstWhileItIsTooLate(t *testing.T) {
 		{6590 * ms, 790 * ms, false},
 		{6610 * ms, 930 * ms, false}, // the trial is over: it was good enough
 	} {
-		if got := Adaptive(orderState(step.wait, 10*ms, l), step.at); got != step.newest {
-			t.Errorf("at %v with %v to wait: %v", step.at, step.wait, got)
-		}
+		testkit.Equal(t, Adaptive(orderState(step.wait, 10*ms, l), step.at), step.newest, "at %v with %v to wait", step.at, step.wait)
 	}
 }
 
@@ -48,9 +48,7 @@ func TestNewestFirstWhileItIsTooLate(t *testing.T) {
 func TestFullLoopIsNoOverload(t *testing.T) {
 	l := &OrderState{}
 	for now := 0 * ms; now < time.Minute; now += ms {
-		if Adaptive(orderState(930*ms, 10*ms, l), now) {
-			t.Fatalf("newest first at %v", now)
-		}
+		testkit.Need(t, !Adaptive(orderState(930*ms, 10*ms, l), now), "newest first at %v", now)
 	}
 }
 
@@ -58,21 +56,16 @@ func TestFullLoopIsNoOverload(t *testing.T) {
 func TestFirstComeAgainWithMoreSlots(t *testing.T) {
 	l := &OrderState{}
 	Adaptive(orderState(time.Second, 10*ms, l), time.Second)
-	if !Adaptive(orderState(time.Second, 10*ms, l), 1100*ms) || !Adaptive(orderState(500*ms, 6*ms, l), 1200*ms) {
-		t.Fatal("not newest first")
-	}
-	if Adaptive(orderState(400*ms, 5*ms, l), 1210*ms) {
-		t.Error("still newest first")
-	}
+	testkit.Need(t, Adaptive(orderState(time.Second, 10*ms, l), 1100*ms) && Adaptive(orderState(500*ms, 6*ms, l), 1200*ms),
+		"not newest first")
+	testkit.Want(t, !Adaptive(orderState(400*ms, 5*ms, l), 1210*ms), "still newest first")
 }
 
 // Calls that may take any time are served as they came.
 func TestNoDeadlineNoOverload(t *testing.T) {
 	l := &OrderState{Wait: time.Hour, Gap: time.Second}
 	for now := time.Second; now < time.Hour; now += time.Second {
-		if Adaptive(l, now) {
-			t.Fatal("newest first")
-		}
+		testkit.Need(t, !Adaptive(l, now), "newest first")
 	}
 }
 
@@ -83,12 +76,8 @@ func TestPutBackCallsGoFirstUnderOverload(t *testing.T) {
 	for i := range tickets {
 		l.join(&tickets[i], tail)
 	}
-	if l.next(newestFirst, 0) != &tickets[2] {
-		t.Fatal("no overload")
-	}
+	testkit.Need(t, l.next(newestFirst, 0) == &tickets[2], "no overload")
 	var back Ticket
 	l.join(&back, head)
-	if l.next(newestFirst, 0) != &back || l.toDrop() == &back {
-		t.Error("the call that was put back lost its place")
-	}
+	testkit.Want(t, l.next(newestFirst, 0) == &back && l.toDrop() != &back, "the call that was put back lost its place")
 }

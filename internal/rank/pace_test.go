@@ -4,6 +4,8 @@ import (
 	"math/rand/v2"
 	"testing"
 	"time"
+
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // Chance does not make equal endpoints slow.
@@ -30,9 +32,7 @@ func TestEqualEndpointsAreNotSlow(t *testing.T) {
 			}
 		}
 	}
-	if slow > 8*200/20 {
-		t.Errorf("endpoints that are all alike were slow at %d of %d looks", slow, 8*200)
-	}
+	testkit.Want(t, slow <= 8*200/20, "endpoints that are all alike were slow at %d of %d looks", slow, 8*200)
 }
 
 // An endpoint that fails quickly does not attract calls, be it one of two.
@@ -53,9 +53,7 @@ func TestFastFailuresAttractNobody(t *testing.T) {
 			now += run
 			c.release(r, o, now)
 		}
-		if served > 30 {
-			t.Errorf("the failing one of %d endpoints got %d of 2,700 calls", len(slots), served)
-		}
+		testkit.Want(t, served <= 30, "the failing one of %d endpoints got %d of 2,700 calls", len(slots), served)
 	}
 }
 
@@ -72,8 +70,6 @@ func TestVerySlowEndpointLosesSlots(t *testing.T) {
 		p.compare(0)
 		e.pace = p
 		e.relimit()
-		if e.limit != step.limit {
-			t.Errorf("%v octaves slower: %d slots, want %d", step.octaves, e.limit, step.limit)
-		}
+		testkit.Want(t, e.limit == step.limit, "%v octaves slower: %d slots, want %d", step.octaves, e.limit, step.limit)
 	}
 }

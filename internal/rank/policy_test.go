@@ -4,6 +4,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // R21: order, admission and choice are replaceable.
@@ -26,9 +28,8 @@ func TestPoliciesAreReplaceable(t *testing.T) {
 		running[i] = newCaller(0)
 		running[i].Request.Lane = 1 // a free slot is never shed
 		running[i].acquire(t, r, 0, Granted)
-		if i > 0 && (running[i].lease.Endpoint() == running[i-1].lease.Endpoint()) != want {
-			t.Errorf("call %d did not go to the busiest endpoint", i)
-		}
+		testkit.Want(t, i == 0 || (running[i].lease.Endpoint() == running[i-1].lease.Endpoint()) == want,
+			"call %d did not go to the busiest endpoint", i)
 	}
 	batch := newCaller(0)
 	batch.Request.Lane = 1
@@ -37,9 +38,7 @@ func TestPoliciesAreReplaceable(t *testing.T) {
 	older.acquire(t, r, 0, Queued)
 	newer.acquire(t, r, 0, Queued)
 	running[0].release(r, OK, 0)
-	if newer.granted != 1 || older.granted != 0 {
-		t.Error("the newest call was not served first")
-	}
+	testkit.Want(t, newer.granted == 1 && older.granted == 0, "the newest call was not served first")
 }
 
 func newestFirst(*OrderState, time.Duration) bool { return true }

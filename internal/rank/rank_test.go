@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 const ms = time.Millisecond
@@ -35,9 +37,8 @@ func newRank(tb testing.TB, queue int, slots ...int) (*Rank, []*Endpoint) {
 	endpoints := make([]*Endpoint, len(slots))
 	for i, n := range slots {
 		endpoints[i] = r.Add(fmt.Sprintf("worker-%d", i+1), EndpointOptions{Slots: n, OnCancel: Free})
-		if notices := r.SetReady(endpoints[i], true, 0, nil); len(notices) != 0 {
-			tb.Fatalf("notices of a rank without calls: %v", notices)
-		}
+		notices := r.SetReady(endpoints[i], true, 0, nil)
+		testkit.Need(tb, len(notices) == 0, "notices of a rank without calls: %v", notices)
 	}
 	return r, endpoints
 }
@@ -46,12 +47,9 @@ func newRank(tb testing.TB, queue int, slots ...int) (*Rank, []*Endpoint) {
 func (c *caller) acquire(tb testing.TB, r *Rank, now time.Duration, want Reply) {
 	tb.Helper()
 	lease, reply, reason := r.Acquire(&c.Ticket, c, now)
-	if reply != want {
-		tb.Fatalf("Acquire: %v (%v), want %v", reply, reason, want)
-	}
-	if lease.Valid() != (want == Granted) || (reason != NoReason) != (want == Refused) {
-		tb.Fatalf("Acquire: %v with lease %v and reason %v", reply, lease.Valid(), reason)
-	}
+	testkit.Need(tb, reply == want, "Acquire: %v (%v), want %v", reply, reason, want)
+	testkit.Need(tb, lease.Valid() == (want == Granted) && (reason != NoReason) == (want == Refused),
+		"Acquire: %v with lease %v and reason %v", reply, lease.Valid(), reason)
 	c.lease = lease
 }
 
@@ -59,9 +57,7 @@ func (c *caller) acquire(tb testing.TB, r *Rank, now time.Duration, want Reply) 
 func (c *caller) rejoin(tb testing.TB, r *Rank, now time.Duration, want Reply) {
 	tb.Helper()
 	lease, reply := r.Rejoin(&c.Ticket, c, now)
-	if reply != want || lease.Valid() != (want == Granted) {
-		tb.Fatalf("Rejoin: %v with lease %v, want %v", reply, lease.Valid(), want)
-	}
+	testkit.Need(tb, reply == want && lease.Valid() == (want == Granted), "Rejoin: %v with lease %v, want %v", reply, lease.Valid(), want)
 	c.lease = lease
 }
 
@@ -95,9 +91,8 @@ func expectPanic(t *testing.T, what string, do func()) {
 	t.Helper()
 	defer func() {
 		t.Helper()
-		if text, ok := recover().(string); !ok || !strings.HasPrefix(text, "internal error: ") {
-			t.Errorf("%s: panic %q, want an internal error", what, text)
-		}
+		text, ok := recover().(string)
+		testkit.Want(t, ok && strings.HasPrefix(text, "internal error: "), "%s: panic %q, want an internal error", what, text)
 	}()
 	do()
 }
@@ -144,13 +139,9 @@ func TestNames(t *testing.T) {
 	seen := map[string]bool{}
 	for i := range uint8(6) {
 		for _, name := range []string{"v:" + Reply(i).String(), "r:" + Reason(i).String()} {
-			if seen[name] {
-				t.Errorf("%q names two values", name)
-			}
+			testkit.Want(t, !seen[name], "%q names two values", name)
 			seen[name] = true
 		}
 	}
-	if QueueFull.String() != "queue_full" || Queued.String() != "queued" {
-		t.Error("a name that metrics or logs use has changed")
-	}
+	testkit.Want(t, QueueFull.String() == "queue_full" && Queued.String() == "queued", "a name that metrics or logs use has changed")
 }

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // knownMethod returns a method whose calls take so long.
@@ -44,13 +46,9 @@ func TestWeightsAreProportions(t *testing.T) {
 	}
 	want := served(1, 0)
 	for _, scale := range []float64{1.0 / 64, 64} {
-		if !slices.Equal(served(scale, 0), want) {
-			t.Errorf("weights of %v times as much share otherwise", scale)
-		}
+		testkit.Want(t, slices.Equal(served(scale, 0), want), "weights of %v times as much share otherwise", scale)
 	}
-	if !slices.Equal(served(1, 3*365*24*time.Hour), want) {
-		t.Error("three years later they share otherwise")
-	}
+	testkit.Want(t, slices.Equal(served(1, 3*365*24*time.Hour), want), "three years later they share otherwise")
 }
 
 // When the shares of many change at once they are not all looked at at once.
@@ -89,13 +87,10 @@ func TestQueuesAreLeftBehind(t *testing.T) {
 		c.lease, _, _ = r.Acquire(&c.Ticket, c, 0)
 		calls = append(calls, c)
 	}
-	if len(a.flows) != 4 {
-		t.Errorf("it waits in %d queues, want 4", len(a.flows))
-	}
+	testkit.Want(t, len(a.flows) == 4, "it waits in %d queues, want 4", len(a.flows))
 	for _, c := range calls {
 		c.release(r, OK, ms)
 	}
-	if len(a.flows) != 0 || len(r.pool.flows) != 4 {
-		t.Errorf("%d queues are left; %d may be used again, want 4", len(a.flows), len(r.pool.flows))
-	}
+	testkit.Want(t, len(a.flows) == 0 && len(r.pool.flows) == 4,
+		"%d queues are left; %d may be used again, want 4", len(a.flows), len(r.pool.flows))
 }

@@ -3,6 +3,8 @@ package rank
 import (
 	"testing"
 	"time"
+
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // R8: every call that waits for stream slots is counted by that name, and none that
@@ -14,16 +16,14 @@ func TestWaitsForStreamsAreCounted(t *testing.T) {
 		long := r.Method("/chat.Chat/Stream")
 		long.observe(time.Minute, 0)
 		with(nil, long, 0).acquire(t, r, 0, Granted)
-		if _, ok := r.AcquireFree(&with(nil, long, 0).Ticket, 0); ok {
-			t.Fatal("two streams")
-		}
+		_, ok := r.AcquireFree(&with(nil, long, 0).Ticket, 0)
+		testkit.Need(t, !ok, "two streams")
 		with(nil, long, 0).acquire(t, r, 0, Queued)
 		with(nil, long, 0).acquire(t, r, 0, Queued)
 		newCaller(0).acquire(t, r, 0, Granted)
 		newCaller(0).acquire(t, r, 0, Queued)
-		if d := r.Decisions(); d["waited_for_stream_slots"] != 2 || d["waited_for_reserved_slots"] != 1 {
-			t.Errorf("by hash %v: %v", byHash, d)
-		}
+		d := r.Decisions()
+		testkit.Want(t, d["waited_for_stream_slots"] == 2 && d["waited_for_reserved_slots"] == 1, "by hash %v: %v", byHash, d)
 	}
 }
 
@@ -49,9 +49,7 @@ func TestUntriedMethodsLeaveASlot(t *testing.T) {
 		}
 		streams[0].release(r, Cancelled, 20*time.Second)
 		tick(r, 22*time.Second)
-		if streams[3].granted != 1 || streams[4].granted != 0 {
-			t.Errorf("by hash %v: the next stream did not begin, or two did", byHash)
-		}
+		testkit.Want(t, streams[3].granted == 1 && streams[4].granted == 0, "by hash %v: the next stream did not begin, or two did", byHash)
 		with(nil, get, 0).acquire(t, r, 22*time.Second, Granted)
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"math"
 	"testing"
 	"time"
+
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // A usage is the mean of what is held, by the time for which it is held, however
@@ -22,9 +24,8 @@ func TestLoadIsAMeanByTime(t *testing.T) {
 		now += every
 	}
 	l.pass(now)
-	if math.Abs(l.mean-3.25) > 0.1 || math.Abs(l.rate-125) > 5 {
-		t.Errorf("%.2f slots and %.1f calls in a second, want 3.25 and 125", l.mean, l.rate)
-	}
+	testkit.Want(t, math.Abs(l.mean-3.25) <= 0.1 && math.Abs(l.rate-125) <= 5,
+		"%.2f slots and %.1f calls in a second, want 3.25 and 125", l.mean, l.rate)
 	// A ghost is known of late: it counts from when it began.
 	l = usage{folded: now}
 	l.change(1, now-usageFor)

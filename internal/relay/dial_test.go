@@ -3,6 +3,8 @@ package relay
 import (
 	"testing"
 	"time"
+
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // R15: the pause after a failed dial doubles up to a second, a fifth shorter or
@@ -10,9 +12,7 @@ import (
 func TestDialPause(t *testing.T) {
 	var b backOff
 	now := time.Hour
-	if b.waits(now) {
-		t.Error("the first attempt waits")
-	}
+	testkit.Want(t, !b.waits(now), "the first attempt waits")
 	for _, millis := range []int{20, 40, 80, 160, 320, 640, 1000, 1000, 1000} {
 		want := time.Duration(millis) * time.Millisecond
 		for random, part := range map[float64]float64{0: 0.8, 0.5: 1, 1: 1.2} {
@@ -23,9 +23,7 @@ func TestDialPause(t *testing.T) {
 			}
 		}
 		b.failed(now, 0.5)
-		if !b.waits(b.until-1) || b.waits(b.until) {
-			t.Error("it does not last until its end")
-		}
+		testkit.Want(t, b.waits(b.until-1) && !b.waits(b.until), "it does not last until its end")
 		now = b.until
 	}
 }

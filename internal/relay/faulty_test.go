@@ -8,6 +8,7 @@ import (
 
 	"github.com/cabrank/cabrank/internal/grpcwire"
 	"github.com/cabrank/cabrank/internal/rank"
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // A worker that answers quickly with faults of its own does not attract calls: one
@@ -40,9 +41,7 @@ func TestFaultyWorkerAttractsNoCalls(t *testing.T) {
 			caller.WantFields(id, end, ":status", "200", "content-type", "application/grpc", "grpc-status", "14")
 			toBad += 2
 		}
-		if served < 95 {
-			t.Errorf("the worker that serves calls got %d of the last 100", served)
-		}
+		testkit.Want(t, served >= 95, "the worker that serves calls got %d of the last 100", served)
 	})
 }
 
@@ -57,8 +56,6 @@ func TestWhatIsAFault(t *testing.T) {
 	}
 	for status, want := range map[int]bool{200: false, 404: false, 429: false, 500: true, 503: true} {
 		a := attempt{call: &call{}, attemptFields: attemptFields{code: grpcwire.CodeFromHTTP(status), httpStatus: status}}
-		if got := a.verdict() == rank.Faulty; got != want {
-			t.Errorf("HTTP %d: got %v", status, got)
-		}
+		testkit.Equal(t, a.verdict() == rank.Faulty, want, "HTTP %d", status)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/cabrank/cabrank/internal/grpcwire"
 	"github.com/cabrank/cabrank/internal/rank"
 	"github.com/cabrank/cabrank/internal/stats"
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // script is the input of a fuzz target, read from the front; at its end it
@@ -202,9 +203,7 @@ func (c *cast) settle(must func(*steadyCall) bool) {
 	c.split = 1 << 20
 	for range 200 {
 		c.serve()
-		if c.beside.dead {
-			c.t.Fatal("a caller that kept all rules has lost its connection")
-		}
+		testkit.Need(c.t, !c.beside.dead, "a caller that kept all rules has lost its connection")
 		if c.beside.waiting() == 0 {
 			break
 		}

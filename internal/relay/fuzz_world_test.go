@@ -14,6 +14,7 @@ import (
 	"github.com/cabrank/cabrank/internal/callers"
 	"github.com/cabrank/cabrank/internal/h2"
 	"github.com/cabrank/cabrank/internal/rank"
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // world is a relay without transports, as one of its shards sees it: every byte goes in and
@@ -165,9 +166,8 @@ func (f *peer) leave() {
 // check says what must be true between any two events.
 func (w *world) check() {
 	w.t.Helper()
-	if used, fed := w.g.budget.Used(), w.fed.Load(); used > int64(len(w.g.shards))*memoryBound+4*fed {
-		w.t.Fatalf("%d bytes are in use after %d were sent", used, fed)
-	}
+	used, fed := w.g.budget.Used(), w.fed.Load()
+	testkit.Need(w.t, used <= int64(len(w.g.shards))*memoryBound+4*fed, "%d bytes are in use after %d were sent", used, fed)
 }
 
 // goodWorker is a worker that keeps all rules: it reads everything, answers
@@ -209,9 +209,7 @@ func (g *goodWorker) got(s *judged, end bool) {
 func (g *goodWorker) work(room uint32) bool {
 	g.w.t.Helper()
 	moved := g.drain()
-	if g.dead && !g.w.g.closing.Load() {
-		g.w.t.Fatal("a worker that kept all rules has lost its connection")
-	}
+	testkit.Need(g.w.t, !g.dead || g.w.g.closing.Load(), "a worker that kept all rules has lost its connection")
 	g.keepUp()
 	for _, s := range g.streams {
 		if room > 0 && !s.ended && !s.reset && s.window < 1<<20 {

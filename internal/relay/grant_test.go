@@ -40,9 +40,7 @@ func TestGrantMeetsCancel(t *testing.T) {
 				wantReply(first, 1)
 				g.wantWaiting(0) // granted, and nobody can be told as long as we hold the lock
 				giveUp(c)
-				if !c.awaited || c.main.lease.Valid() {
-					t.Error("the call must wait for its grant before it is used again")
-				}
+				testkit.Want(t, c.awaited && !c.main.lease.Valid(), "the call must wait for its grant before it is used again")
 			})
 			first.WriteHeaders(3, end, request(hello)...)
 			worker.WantHeaders(3, end)
@@ -84,9 +82,8 @@ func TestGrantMeetsCut(t *testing.T) {
 				}
 				worker.Skip(testkit.RST) // of the first
 				worker.WantHeaders(stream, end)
-				if n := g.Activity(e).InFlight; (n == 1) == cut {
-					t.Errorf("%d calls in flight", n)
-				}
+				n := g.Activity(e).InFlight
+				testkit.Want(t, (n == 1) != cut, "%d calls in flight", n)
 				reply(worker, stream)
 				wantReply(caller, 3)
 				g.wantInFlight(0)

@@ -47,29 +47,22 @@ func TestHTTP1(t *testing.T) {
 				testkit.Must(t, err)
 				c := newHTTP1Caller(t, nc)
 				for ; text != ""; text = text[min(piece, len(text)):] {
-					if _, err := io.WriteString(c, text[:min(piece, len(text))]); err != nil {
-						t.Fatal(err)
-					}
+					_, err = io.WriteString(c, text[:min(piece, len(text))])
+					testkit.Need(t, err == nil, "%v", err)
 				}
 				answer, body := c.want(status)
-				if !answer.Close {
-					t.Error("the caller was not told that the connection ends")
-				}
+				testkit.Want(t, answer.Close, "the caller was not told that the connection ends")
 				c.wantEnd()
 				return body
 			}
 			for _, piece := range []int{1, 5, len(getPage)} {
-				if body := ask(getPage, piece, http.StatusOK); !strings.Contains(body, "grpcurl -plaintext greeter.test:50051 list") {
-					t.Errorf("body %q", body)
-				}
+				testkit.Says(t, ask(getPage, piece, http.StatusOK), "grpcurl -plaintext greeter.test:50051 list")
 			}
 			if body := ask("POST /a.B/C HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nabc", 3, http.StatusHTTPVersionNotSupported); !strings.Contains(body, "this port speaks HTTP/2") {
 				t.Errorf("body %q", body)
 			}
 			testkit.Eventually(t, soon, "their places to be free", func() bool { return g.sources.Open.Load() == 1 && g.numbers()["guests"] == 0 })
-			if n := g.disconnectedFor("not_http2"); n != 1 {
-				t.Errorf("%d connections are counted as wrong, want 1", n)
-			}
+			testkit.Equal(t, g.disconnectedFor("not_http2"), 1, "connections are counted as wrong")
 		})
 	}
 }

@@ -1,7 +1,6 @@
 package relay
 
 import (
-	"errors"
 	"log/slog"
 	"net"
 	"slices"
@@ -82,9 +81,7 @@ func (g *rig) serve(ln net.Listener) (stopped func()) {
 	served := make(chan error, 1)
 	go func() { served <- g.Serve(ln) }() // ended by Close
 	stopped = sync.OnceFunc(func() {
-		if err := <-served; !errors.Is(err, door.ErrClosed) {
-			g.t.Errorf("Serve: %v", err)
-		}
+		testkit.Is(g.t, <-served, door.ErrClosed, "Serve")
 	})
 	g.t.Cleanup(func() {
 		g.Close()
@@ -115,13 +112,9 @@ func (g *rig) wantNothingLeft() {
 		}
 	}
 	for _, e := range g.Rank().Endpoints {
-		if e.InFlight != 0 {
-			g.t.Errorf("leases left at %s: %d", e.Name, e.InFlight)
-		}
+		testkit.Want(g.t, e.InFlight == 0, "leases left at %s: %d", e.Name, e.InFlight)
 	}
-	if n := g.Waiting(); n != 0 {
-		g.t.Errorf("calls left in the queue: %d", n)
-	}
+	testkit.Equal(g.t, g.Waiting(), 0, "calls left in the queue")
 }
 
 // caller connects a caller.

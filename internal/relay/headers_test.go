@@ -30,9 +30,7 @@ func TestListsAreNotTakenForShorter(t *testing.T) {
 		for _, field := range f.Fields {
 			sent += len(field.Name) + len(field.Value) + 32
 		}
-		if sent > taken {
-			t.Errorf("with %q: %d octets are sent, taken for %d", more, sent, taken)
-		}
+		testkit.Want(t, sent <= taken, "with %q: %d octets are sent, taken for %d", more, sent, taken)
 		reply(worker, f.Stream)
 		wantReply(caller, uint32(2*i+1))
 	}
@@ -47,7 +45,5 @@ func size(list []string) (n int) {
 
 // A pushback is never more than 32 bits.
 func TestLongestPushback(t *testing.T) {
-	if got := string(appendCeil(nil, 1<<62, time.Millisecond)); got != strconv.Itoa(1<<31-1) {
-		t.Errorf("a pushback of centuries: %s", got)
-	}
+	testkit.Equal(t, string(appendCeil(nil, 1<<62, time.Millisecond)), strconv.Itoa(1<<31-1), "a pushback of centuries")
 }

@@ -8,6 +8,7 @@ import (
 	"golang.org/x/net/http2"
 
 	"github.com/cabrank/cabrank/internal/stats"
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // Hedges cost no memory in the steady state either.
@@ -26,16 +27,11 @@ func TestHedgesAreReused(t *testing.T) {
 		synctest.Wait()
 		g.shards[0].do(func() {
 			st := g.shards[0]
-			if len(st.freeAttempts) != 1 {
-				t.Fatalf("%d attempts for reuse", len(st.freeAttempts))
-			}
+			testkit.Need(t, len(st.freeAttempts) == 1, "%d attempts for reuse", len(st.freeAttempts))
 			a := st.freeAttempts[0]
-			if a.up.Open() || a.hold.Set() || a.lease.Valid() || a.held != nil || a.via != nil || a.previous != 0 {
-				t.Errorf("an attempt for reuse has a past: %+v", a.attemptFields)
-			}
-			if again := st.newAttempt(&call{st: st}); again != a {
-				t.Error("it is not used again")
-			}
+			testkit.Want(t, !a.up.Open() && !a.hold.Set() && !a.lease.Valid() && a.held == nil && a.via == nil && a.previous == 0,
+				"an attempt for reuse has a past: %+v", a.attemptFields)
+			testkit.Equal(t, st.newAttempt(&call{st: st}), a, "it is not used again")
 			st.recycleAttempt(a)
 		})
 	})

@@ -24,12 +24,10 @@ func TestDescriptorsAreKept(t *testing.T) {
 	testkit.Must(t, err)
 	defer conn.Close()
 	testkit.Must(t, conn.SetReadDeadline(time.Now().Add(soon)))
-	if n, err := conn.Read(make([]byte, 1)); n > 0 || errors.Is(err, os.ErrDeadlineExceeded) {
-		t.Errorf("read %d bytes, %v; want the end", n, err)
-	}
-	if g.sources.Open.Load() != 0 || g.rejecting.Load() != 0 {
-		t.Errorf("%d connections, %d that are told", g.sources.Open.Load(), g.rejecting.Load())
-	}
+	n, err := conn.Read(make([]byte, 1))
+	testkit.Want(t, n == 0 && !errors.Is(err, os.ErrDeadlineExceeded), "read %d bytes, %v; want the end", n, err)
+	testkit.Want(t, g.sources.Open.Load() == 0 && g.rejecting.Load() == 0,
+		"%d connections, %d that are told", g.sources.Open.Load(), g.rejecting.Load())
 	testkit.Eventually(t, soon, "the count", func() bool { return g.disconnectedFor("too_many") == 1 })
 }
 

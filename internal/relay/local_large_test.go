@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/cabrank/cabrank/internal/callers"
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // echo answers a call with what it sends, as it comes.
@@ -76,9 +77,7 @@ func TestLocalLargeCall(t *testing.T) {
 		var c LocalCall
 		defer c.Close()
 		got, err := echoCall(&c, large, send, 1<<20)
-		if err != nil || !bytes.Equal(got, send) {
-			t.Errorf("%d bytes came back, %v", len(got), err)
-		}
+		testkit.Want(t, err == nil && bytes.Equal(got, send), "%d bytes came back, %v", len(got), err)
 	}()
 	served, slowest := 0, time.Duration(0)
 	for ; !over.Load(); served++ {
@@ -92,7 +91,5 @@ func TestLocalLargeCall(t *testing.T) {
 	}
 	<-done
 	t.Logf("%d small calls beside it, the slowest took %v", served, slowest)
-	if served < 5 {
-		t.Errorf("%d small calls were served beside it", served)
-	}
+	testkit.Want(t, served >= 5, "%d small calls were served beside it", served)
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/cabrank/cabrank/internal/callers"
 	"github.com/cabrank/cabrank/internal/grpcwire"
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // local makes a caller in this process, which leaves when the test ends.
@@ -37,9 +38,8 @@ func listOf(f Fields) (list []string) {
 // open begins a call that must be taken.
 func open(t testing.TB, l *Local, c *LocalCall, r LocalRequest) {
 	t.Helper()
-	if err := l.Open(c, r); err != nil {
-		t.Fatalf("open: %v", err)
-	}
+	err := l.Open(c, r)
+	testkit.Need(t, err == nil, "open: %v", err)
 }
 
 // wantAnswer takes the whole answer that reply writes.
@@ -50,20 +50,16 @@ func wantAnswer(t testing.TB, c *LocalCall) {
 		t.Fatalf("the head: %q, %v", listOf(head), err)
 	}
 	body, err := io.ReadAll(c)
-	if err != nil || !bytes.Equal(body, hi()) {
-		t.Fatalf("the body: %q, %v", body, err)
-	}
-	if tail := listOf(c.Trailer()); !slices.Equal(tail, []string{"grpc-status", "0"}) {
-		t.Fatalf("the trailers: %q", tail)
-	}
+	testkit.Need(t, err == nil && bytes.Equal(body, hi()), "the body: %q, %v", body, err)
+	tail := listOf(c.Trailer())
+	testkit.Need(t, slices.Equal(tail, []string{"grpc-status", "0"}), "the trailers: %q", tail)
 	wantCode(t, c, grpcwire.OK, "")
 }
 
 func wantCode(t testing.TB, c *LocalCall, code grpcwire.Code, message string) {
 	t.Helper()
-	if got, text := c.Status(); got != code || text != message {
-		t.Fatalf("the status: %v %q, want %v %q", got, text, code, message)
-	}
+	got, text := c.Status()
+	testkit.Need(t, got == code && text == message, "the status: %v %q, want %v %q", got, text, code, message)
 }
 
 // A call may be given up before its HEADERS are looked at, and is used again then.

@@ -3,6 +3,8 @@ package relay
 import (
 	"testing"
 	"testing/synctest"
+
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // The memory of the container bounds buffers and connections, unless the options bound them
@@ -27,8 +29,6 @@ func TestSetMemory(t *testing.T) {
 		want("one byte", leastBuffers, leastConnections)
 		g.SetMemory(1 << 40)
 		want("plenty", 8<<20, 1000)
-		if total := g.budget.Total; total != 8<<20 {
-			t.Errorf("the budget is %d", total)
-		}
+		testkit.Equal(t, g.budget.Total, 8<<20, "the budget")
 	})
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/cabrank/cabrank/internal/rank"
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // granted is a waiter that keeps its lease.
@@ -42,13 +43,9 @@ func TestOverloadIsTold(t *testing.T) {
 		}
 	}
 	burst(time.Second)
-	if !told.lasts {
-		t.Error("no overload")
-	}
+	testkit.Want(t, told.lasts, "no overload")
 	burst(3 * time.Second) // on trial since
-	if next := told.tell(r, 7*time.Second); next != 8*time.Second {
-		t.Errorf("it wants to look again at %v", next)
-	}
+	testkit.Equal(t, told.tell(r, 7*time.Second), 8*time.Second, "it wants to look again at")
 	if next := told.tell(r, 8*time.Second); next != 0 || told.lasts {
 		t.Errorf("it wants to look again at %v, lasts: %v", next, told.lasts)
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/cabrank/cabrank/internal/rank"
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // R1: a slot that pauses for less than a millisecond is waited for exactly.
@@ -24,8 +25,7 @@ func TestShortPausesAreExact(t *testing.T) {
 		const late = 300 * time.Microsecond
 		deliver(g.rank.ReleaseAt(lease, rank.OK, g.now()+late, g.now(), nil))
 		pass(time.Millisecond)
-		if len(naps) != 1 || naps[0] != late || g.Rank().Endpoints[0].Paused != 0 || lease.Endpoint() != e.slots {
-			t.Errorf("naps %v, %+v", naps, g.Rank().Endpoints[0])
-		}
+		testkit.Want(t, len(naps) == 1 && naps[0] == late && g.Rank().Endpoints[0].Paused == 0 && lease.Endpoint() == e.slots,
+			"naps %v, %+v", naps, g.Rank().Endpoints[0])
 	})
 }

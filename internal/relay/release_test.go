@@ -41,17 +41,13 @@ func TestReleaseListeners(t *testing.T) {
 				testkit.Must(t, err)
 				taken, err := successor.Accept()
 				testkit.Must(t, err)
-				if taken.RemoteAddr().String() != conn.LocalAddr().String() {
-					t.Error("another connection was taken")
-				}
+				testkit.Want(t, taken.RemoteAddr().String() == conn.LocalAddr().String(), "another connection was taken")
 				taken.Close()
 				conn.Close()
 			}
 			wait := g.drain(soon, nil)
 			caller.WantGoAway(http2.ErrCodeNo)
-			if !g.Serving() {
-				t.Error("it says that it does not serve")
-			}
+			testkit.Want(t, g.Serving(), "it says that it does not serve")
 			ping := caller.WantPing()
 			reply(worker, 1)
 			wantReply(caller, 3)

@@ -29,9 +29,7 @@ func TestRemovedEndpointsAreForgotten(t *testing.T) {
 		g.RemoveEndpoint(e)
 		seen = append(seen, weak.Make(e))
 	}
-	if n := len(g.allEndpoints()); n != 0 {
-		t.Errorf("%d endpoints are left", n)
-	}
+	testkit.Equal(t, len(g.allEndpoints()), 0, "endpoints are left")
 	g.each(func(st *shardState) {
 		if n := len(st.upstreams); n != 0 {
 			t.Errorf("a stand has %d upstreams", n)

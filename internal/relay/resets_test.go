@@ -85,13 +85,9 @@ func TestRestingConnectionsAreBounded(t *testing.T) {
 		workers[best].WantHeaders(5, end)
 		reply(workers[best], 5)
 		wantReply(caller, stream)
-		if n := g.resting(); n != maxResting-1 {
-			t.Errorf("%d connections rest, want %d", n, maxResting-1)
-		}
+		testkit.Equal(t, g.resting(), maxResting-1, "connections rest")
 		st.do(func() {
-			if len(u.conns) != maxResting {
-				t.Errorf("%d connections, want %d", len(u.conns), maxResting)
-			}
+			testkit.Want(t, len(u.conns) == maxResting, "%d connections, want %d", len(u.conns), maxResting)
 		})
 	})
 }

@@ -4,14 +4,14 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // The table of states in docs/life-of-a-call.md is that of leadsTo.
 func TestStatesAreThoseOfTheDocs(t *testing.T) {
 	text, err := os.ReadFile("../../docs/life-of-a-call.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	named := map[string]callState{}
 	for s := callNew; s <= callOver; s++ {
 		named[s.String()] = s
@@ -33,8 +33,6 @@ func TestStatesAreThoseOfTheDocs(t *testing.T) {
 				t.Errorf("%v to %v: docs %v, code %v", from, to, said, from.leadsTo(to))
 			}
 		}
-		if !from.leadsTo(callOver) {
-			t.Errorf("%v cannot be over", from)
-		}
+		testkit.Want(t, from.leadsTo(callOver), "%v cannot be over", from)
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/cabrank/cabrank/internal/grpcwire"
 	"github.com/cabrank/cabrank/internal/rank"
 	"github.com/cabrank/cabrank/internal/stats"
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // Everything at once: on each of several shards a cast plays a script of the pieces that the
@@ -252,17 +253,14 @@ func (h *stress) calm() {
 	h.g.wantWaiting(0)
 	h.g.each(wantFreeListSane(h.t))
 	s, finished := h.g.Stats(), uint64(0)
-	if hedges := s.Hedges; hedges["sent"] != hedges["won"]+hedges["lost"] {
-		h.t.Errorf("hedges: %v", hedges)
-	}
+	hedges := s.Hedges
+	testkit.Want(h.t, hedges["sent"] == hedges["won"]+hedges["lost"], "hedges: %v", hedges)
 	for _, m := range s.Methods {
 		for _, n := range m.Codes {
 			finished += n
 		}
 	}
-	if finished == 0 {
-		h.t.Error("no call was counted")
-	}
+	testkit.Want(h.t, finished != 0, "no call was counted")
 }
 
 // wantFreeListSane says that no call is twice among those for reuse, and that
@@ -272,9 +270,7 @@ func wantFreeListSane(t testing.TB) func(*shardState) {
 	return func(st *shardState) {
 		seen := map[*call]bool{}
 		for c := st.free; c != nil; c = c.nextFree {
-			if seen[c] {
-				t.Fatal("a call is twice in the free list")
-			}
+			testkit.Need(t, !seen[c], "a call is twice in the free list")
 			seen[c] = true
 			a := c.main
 			if c.state != callNew || c.ended || c.awaited || c.node.Listed() || c.down.Open() || c.clock.Set() || c.hedge != nil ||
@@ -282,8 +278,7 @@ func wantFreeListSane(t testing.TB) func(*shardState) {
 				t.Errorf("a call for reuse has a past: %+v", c)
 			}
 		}
-		if len(seen) != st.freeCount || st.freeCount > maxFree {
-			t.Errorf("%d calls for reuse, counted %d, at most %d", len(seen), st.freeCount, maxFree)
-		}
+		testkit.Want(t, len(seen) == st.freeCount && st.freeCount <= maxFree,
+			"%d calls for reuse, counted %d, at most %d", len(seen), st.freeCount, maxFree)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/cabrank/cabrank/internal/grpcwire"
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // late takes deadlines as peers see them.
@@ -13,15 +14,9 @@ func TestLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &call{st: &shardState{relay: &Relay{start: time.Now()}}, callFields: callFields{due: due{deadline: time.Second}}}
 		pass(time.Second - 2*clockSkew)
-		if c.late() {
-			t.Error("late before the deadline")
-		}
+		testkit.Want(t, !c.late(), "late before the deadline")
 		pass(clockSkew)
-		if !c.late() || (&call{}).late() {
-			t.Error("not late at the deadline, or late without one")
-		}
+		testkit.Want(t, c.late() && !(&call{}).late(), "not late at the deadline, or late without one")
 	})
-	if codeOfReset(0) != grpcwire.Internal {
-		t.Error("an answer without an end is Internal")
-	}
+	testkit.Want(t, codeOfReset(0) == grpcwire.Internal, "an answer without an end is Internal")
 }

@@ -81,16 +81,13 @@ func serveOverTLS(t *testing.T, g *rig, at string, trust *x509.CertPool) {
 		}
 	}
 	calling.Wait()
-	if n := g.sources.Open.Load(); n < 4 {
-		t.Errorf("%d connections are counted, want 4", n)
-	}
+	n := g.sources.Open.Load()
+	testkit.Want(t, n >= 4, "%d connections are counted, want 4", n)
 	plain := tlsCaller(t, at, trust, false)
 	for range 3 {
 		answer, err := plain.RoundTrip(request1(t, http.MethodGet, "/", nil))
 		testkit.Must(t, err)
-		if answer.StatusCode != http.StatusOK || answer.ProtoMajor != 1 {
-			t.Errorf("%s, %s", answer.Proto, answer.Status)
-		}
+		testkit.Want(t, answer.StatusCode == http.StatusOK && answer.ProtoMajor == 1, "%s, %s", answer.Proto, answer.Status)
 		_, _ = io.Copy(io.Discard, answer.Body)
 		_ = answer.Body.Close()
 	}
@@ -119,9 +116,8 @@ func callOverTLS(t *testing.T, transport *http.Transport, back int) {
 	}
 	defer answer.Body.Close()
 	body, err := io.ReadAll(answer.Body)
-	if err != nil || !bytes.Equal(body, bytes.Repeat(hi(), back)) || answer.Trailer.Get("Grpc-Status") != "0" {
-		t.Errorf("%d bytes, %v, trailers %v", len(body), err, answer.Trailer)
-	}
+	testkit.Want(t, err == nil && bytes.Equal(body, bytes.Repeat(hi(), back)) && answer.Trailer.Get("Grpc-Status") == "0",
+		"%d bytes, %v, trailers %v", len(body), err, answer.Trailer)
 }
 
 // The field for a certificate counts in the header list, however short its name is.
@@ -136,9 +132,7 @@ func TestNamesOfCertificates(t *testing.T) {
 			for _, f := range fields {
 				listed += len(f.Name) + len(f.Value) + 32
 			}
-			if id.ListSize != listed {
-				t.Errorf("%q: %d octets are counted, %d are added", name, id.ListSize, listed)
-			}
+			testkit.Want(t, id.ListSize == listed, "%q: %d octets are counted, %d are added", name, id.ListSize, listed)
 		})
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/cabrank/cabrank/internal/callers"
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // tokens takes "Bearer ann" for the user ann, who may call paths with the prefix may.
@@ -46,9 +47,7 @@ func (a *tokens) wantAsked(t testing.TB, n int) {
 	t.Helper()
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if len(a.asked) != n {
-		t.Errorf("asked %d times, want %d: %.200q", len(a.asked), n, a.asked)
-	}
+	testkit.Want(t, len(a.asked) == n, "asked %d times, want %d: %.200q", len(a.asked), n, a.asked)
 }
 
 func withTokens(a *tokens) func(*Options) { return func(o *Options) { o.Auth = a } }

@@ -9,6 +9,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // Options.Dial connects to an endpoint that speaks TLS, and it serves like any other; a failed
@@ -50,11 +52,8 @@ func TestEndpointsOverTLS(t *testing.T) {
 	r.Header.Set("Content-Type", "application/grpc")
 	r.Header.Set("Grpc-Timeout", "200m")
 	answer, err := caller.RoundTrip(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	_ = answer.Body.Close()
-	if status := answer.Header.Get("Grpc-Status"); status == "" || status == "0" {
-		t.Errorf("status %q", status)
-	}
+	status := answer.Header.Get("Grpc-Status")
+	testkit.Want(t, status != "" && status != "0", "status %q", status)
 }

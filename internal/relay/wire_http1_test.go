@@ -38,18 +38,15 @@ func (c *http1Caller) want(status int) (answer *http.Response, body string) {
 	answer, err := http.ReadResponse(c.r, nil)
 	testkit.Must(c.t, err)
 	all, err := io.ReadAll(answer.Body)
-	if err != nil || answer.StatusCode != status {
-		c.t.Fatalf("status %d, want %d; %v after %q", answer.StatusCode, status, err, all)
-	}
+	testkit.Need(c.t, err == nil && answer.StatusCode == status, "status %d, want %d; %v after %q", answer.StatusCode, status, err, all)
 	return answer, string(all)
 }
 
 // wantEnd takes the end of the connection, and nothing in front of it.
 func (c *http1Caller) wantEnd() {
 	c.t.Helper()
-	if rest, err := io.ReadAll(c.r); len(rest) > 0 || errors.Is(err, os.ErrDeadlineExceeded) {
-		c.t.Errorf("%q before the end, %v", rest, err)
-	}
+	rest, err := io.ReadAll(c.r)
+	testkit.Want(c.t, len(rest) == 0 && !errors.Is(err, os.ErrDeadlineExceeded), "%q before the end, %v", rest, err)
 }
 
 // serveHTTP1 serves callers over HTTP/1 as cmd/cabrank does. /slow is answered at "release",

@@ -18,9 +18,7 @@ func TestWorkCountsOnce(t *testing.T) {
 	w.end(60)
 	w.begin(100)
 	w.end(90) // clocks of two shards
-	if w.total != 50 {
-		t.Errorf("got %v, want 50", w.total)
-	}
+	testkit.Want(t, w.total == 50, "got %v, want 50", w.total)
 	g := newRig(t, withQueue(0, time.Second))
 	caller := g.caller()
 	caller.WriteHeaders(1, end, request(hello)...)

@@ -3,6 +3,8 @@ package stats
 import (
 	"testing"
 	"time"
+
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // takes makes all the attempts that the budget allows at now, and counts them.
@@ -51,9 +53,7 @@ func TestSmallRetryBudget(t *testing.T) {
 	}
 	none := NewBudget(RetryBudget{})
 	none.allows(1e6, time.Second)
-	if n := none.takes(time.Hour); n != 0 {
-		t.Errorf("%d attempts without a budget", n)
-	}
+	testkit.Equal(t, none.takes(time.Hour), 0, "attempts without a budget")
 }
 
 // The calls that a shard has not told of yet count at the moment of its retry,
@@ -69,8 +69,6 @@ func TestCallsCountForBudget(t *testing.T) {
 			share.Spend(0)
 			got++
 		}
-		if got != want {
-			t.Errorf("%d calls: %d attempts, want %d", calls, got, want)
-		}
+		testkit.Want(t, got == want, "%d calls: %d attempts, want %d", calls, got, want)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/cabrank/cabrank/internal/grpcwire"
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // A method's rule goes before its service's, also if it allows less.
@@ -23,15 +24,12 @@ func TestRules(t *testing.T) {
 		if of, _ := p.Find([]byte(path)); of != nil {
 			got = of.Retries
 		}
-		if got != retries {
-			t.Errorf("%s: got %d retries, want %d (-1: no rule)", path, got, retries)
-		}
+		testkit.Want(t, got == retries, "%s: got %d retries, want %d (-1: no rule)", path, got, retries)
 	}
 	show, _ := p.Find([]byte("/shop.Cart/Show"))
 	for code := range grpcwire.Code(grpcwire.NumCodes) {
-		if want := code == grpcwire.Aborted || code == grpcwire.Unauthenticated; show.Repeats(code) != want {
-			t.Errorf("%v: got %v", code, !want)
-		}
+		want := code == grpcwire.Aborted || code == grpcwire.Unauthenticated
+		testkit.Want(t, show.Repeats(code) == want, "%v: got %v", code, !want)
 	}
 }
 
@@ -41,11 +39,7 @@ func TestHistogramBounds(t *testing.T) {
 	for i, limit := range bounds {
 		h.observe(limit)
 		h.observe(limit + 1)
-		if h.counts[i] == 0 || h.counts[i+1] == 0 {
-			t.Errorf("bound %v: %v", limit, h.counts)
-		}
+		testkit.Want(t, h.counts[i] != 0 && h.counts[i+1] != 0, "bound %v: %v", limit, h.counts)
 	}
-	if n := h.counts[len(bounds)]; n != 1 {
-		t.Errorf("above the last bound: %d", n)
-	}
+	testkit.Equal(t, h.counts[len(bounds)], 1, "above the last bound")
 }

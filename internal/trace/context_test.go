@@ -4,6 +4,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // The examples of W3C Trace Context, and what differs from one of them in each field.
@@ -80,9 +82,7 @@ func FuzzParse(f *testing.F) {
 		want := len(m) > 0 && string(m[1]) != "ff" && strings.Trim(string(m[2]), "0") != "" && strings.Trim(string(m[3]), "0") != "" &&
 			(string(m[1]) != "00" || m[4] == nil)
 		c, ok := Parse(field)
-		if ok != want {
-			t.Fatalf("%q: %v, want %v", field, ok, want)
-		}
+		testkit.Need(t, ok == want, "%q: %v, want %v", field, ok, want)
 		if again, ok := Parse(c.Append(nil)); want && (!ok || again != c) {
 			t.Fatalf("%q becomes %v and %v", field, c, again)
 		}
@@ -93,8 +93,7 @@ func BenchmarkParse(b *testing.B) {
 	field := []byte("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, ok := Parse(field); !ok {
-			b.Fatal("it is malformed")
-		}
+		_, ok := Parse(field)
+		testkit.Need(b, ok, "it is malformed")
 	}
 }

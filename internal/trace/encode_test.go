@@ -26,9 +26,7 @@ func exported(t *testing.T, o Options, spans int, calls func(tr *Tracer)) []coll
 	calls(tr)
 	tr.Close(10 * time.Second)
 	got := c.Spans()
-	if len(got) != spans {
-		t.Fatalf("%d spans came, want %d", len(got), spans)
-	}
+	testkit.Need(t, len(got) == spans, "%d spans came, want %d", len(got), spans)
 	return got
 }
 
@@ -91,24 +89,20 @@ func TestSpans(t *testing.T) {
 		if s.Trace != "0af7651916cd43dd8448eb211c80319c" || s.Parent != parent || s.Flags != 3 || s.State != "vendor=1" || len(s.ID) != 16 {
 			t.Errorf("span %d is %+v", i, s)
 		}
-		if s.Name != want.name || s.Kind != want.kind || s.Failed != want.failed || !maps.Equal(s.Attributes, want.attributes) {
-			t.Errorf("span %d is\n%+v\nwant\n%+v", i, s, want)
-		}
+		testkit.Want(t, s.Name == want.name && s.Kind == want.kind && s.Failed == want.failed && maps.Equal(s.Attributes, want.attributes),
+			"span %d is\n%+v\nwant\n%+v", i, s, want)
 		if start, end := s.Start.Sub(call.Start), s.End.Sub(call.Start); start != want.start || end != want.end {
 			t.Errorf("span %d is from %v to %v, want %v to %v", i, start, end, want.start, want.end)
 		}
 	}
-	if away := call.Start.Sub(before); away < -time.Second || away > time.Second {
-		t.Errorf("the call begins %v away from when it did", away)
-	}
+	away := call.Start.Sub(before)
+	testkit.Want(t, away >= -time.Second && away <= time.Second, "the call begins %v away from when it did", away)
 	for i, at := range []int{2, 3, 5, 6} {
 		if want := "00-" + call.Trace + "-" + got[at].ID + "-03"; asked[i] != want {
 			t.Errorf("worker %d gets %s, want %s", i, asked[i], want)
 		}
 	}
-	if !maps.Equal(call.Resource, map[string]any{"service.name": "cabrank"}) {
-		t.Errorf("the resource is %v", call.Resource)
-	}
+	testkit.Want(t, maps.Equal(call.Resource, map[string]any{"service.name": "cabrank"}), "the resource is %v", call.Resource)
 }
 
 // Whose fault an error is decides whether the call's span is one of an error.
@@ -129,9 +123,8 @@ func TestStatus(t *testing.T) {
 		code := grpcwire.Code(i / 2)
 		failed := i%2 == 0 && server[code] || i%2 == 1 && code != grpcwire.OK
 		_, typed := s.Attributes["error.type"]
-		if s.Failed != failed || typed != failed || s.Attributes["rpc.status_code"] != code.String() {
-			t.Errorf("%s %v: failed %v, %v", s.Kind, code, s.Failed, s.Attributes)
-		}
+		testkit.Want(t, s.Failed == failed && typed == failed && s.Attributes["rpc.status_code"] == code.String(),
+			"%s %v: failed %v, %v", s.Kind, code, s.Failed, s.Attributes)
 	}
 }
 
@@ -147,9 +140,8 @@ func TestRootHasNoParent(t *testing.T) {
 	testkit.Must(t, err)
 	var data otlp.TracesData
 	testkit.Must(t, proto.Unmarshal(body, &data))
-	if s := data.GetResourceSpans()[0].GetScopeSpans()[0].GetSpans()[0]; len(s.GetParentSpanId()) > 0 || len(s.GetTraceId()) != 16 || len(s.GetSpanId()) != 8 {
-		t.Errorf("the span is %v", s)
-	}
+	s := data.GetResourceSpans()[0].GetScopeSpans()[0].GetSpans()[0]
+	testkit.Want(t, len(s.GetParentSpanId()) == 0 && len(s.GetTraceId()) == 16 && len(s.GetSpanId()) == 8, "the span is %v", s)
 }
 
 // Callers choose paths, states and numbers of attempts; a collector gets something bounded
@@ -191,19 +183,14 @@ func TestOddCalls(t *testing.T) {
 		odd.Attributes["cabrank.reason"] != "no_worker" || odd.Parent != "" || odd.State != "" || odd.Flags != 1 {
 		t.Errorf("the odd call is %+v", odd)
 	}
-	if got[1].State != "a" || got[1].Name != "shop.\uFFFD/Get" || got[1].Resource["of.latin"] != "\uFFFD" {
-		t.Errorf("the other odd call is %+v", got[1])
-	}
+	testkit.Want(t, got[1].State == "a" && got[1].Name == "shop.\uFFFD/Get" && got[1].Resource["of.latin"] == "\uFFFD",
+		"the other odd call is %+v", got[1])
 	attempts := 0
 	for _, s := range got[2:] {
 		if s.Attributes["cabrank.attempt"] == "retry" {
 			attempts++
 		}
-		if s.Kind == "Server" && s.Attributes["cabrank.attempts"] != "40" {
-			t.Errorf("a call of 40 attempts has %v", s.Attributes)
-		}
+		testkit.Want(t, s.Kind != "Server" || s.Attributes["cabrank.attempts"] == "40", "a call of 40 attempts has %v", s.Attributes)
 	}
-	if attempts != 32 {
-		t.Errorf("%d attempts of two calls are kept, want 16 of each", attempts)
-	}
+	testkit.Want(t, attempts == 32, "%d attempts of two calls are kept, want 16 of each", attempts)
 }

@@ -46,9 +46,7 @@ func TestEndpoint(t *testing.T) {
 	} {
 		o, err := Read(tc.key, variablesOf("ENDPOINT", tc.all, "TRACES_ENDPOINT", tc.traces))
 		if strings.HasPrefix(tc.want, "http") {
-			if err != nil || o.URL.String() != tc.want {
-				t.Errorf("%+v: %v, %v", tc, o.URL, err)
-			}
+			testkit.Want(t, err == nil && o.URL.String() == tc.want, "%+v: %v, %v", tc, o.URL, err)
 			continue
 		}
 		testkit.RefusedBy(t, err, tc.want)
@@ -83,9 +81,8 @@ func TestVariables(t *testing.T) {
 		t.Errorf("with many: %+v, %v", o, err)
 	}
 	o, err = Read("http://a:1", variablesOf("HEADERS", "a=1", "TRACES_HEADERS", "b=2", "OTEL_SERVICE_NAME", "front", "OTEL_RESOURCE_ATTRIBUTES", "service.name=shop"))
-	if err != nil || o.Resource["service.name"] != "front" || o.Header.Get("A") != "" || o.Header.Get("B") != "2" {
-		t.Errorf("the more special ones: %+v, %v", o, err)
-	}
+	testkit.Want(t, err == nil && o.Resource["service.name"] == "front" && o.Header.Get("A") == "" && o.Header.Get("B") == "2",
+		"the more special ones: %+v, %v", o, err)
 }
 
 // Whatever is wrong is one line, without what may be a secret.
@@ -137,7 +134,5 @@ func TestAuthority(t *testing.T) {
 			t.Errorf("with the file %q %d are exported", certificate, n)
 		}
 	}
-	if got.String() != "secret\n" {
-		t.Errorf("it got %q", got.String())
-	}
+	testkit.Want(t, got.String() == "secret\n", "it got %q", got.String())
 }

@@ -64,36 +64,26 @@ func flood(tr *Tracer, spans int) {
 func wantCounts(t *testing.T, tr *Tracer, exported, full, failed, rejected int) {
 	t.Helper()
 	got := [4]uint64{tr.Exported.Load(), tr.Full.Load(), tr.Failed.Load(), tr.Rejected.Load()}
-	if wanted := [4]uint64{uint64(exported), uint64(full), uint64(failed), uint64(rejected)}; got != wanted {
-		t.Errorf("exported, full, failed, rejected are %d, want %d", got, wanted)
-	}
+	wanted := [4]uint64{uint64(exported), uint64(full), uint64(failed), uint64(rejected)}
+	testkit.Want(t, got == wanted, "exported, full, failed, rejected are %d, want %d", got, wanted)
 }
 
 func TestWhichCallsAreRecorded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tr := inBubble(t, &peer{}, io.Discard)
 		begin := func(from Context, found bool) *Call { return tr.Begin(from, found, "10.0.0.7", 0) }
-		if begin(comes(0), true) != nil || begin(comes(2), true) != nil {
-			t.Error("a call of a trace that is not recorded has spans")
-		}
+		testkit.Want(t, begin(comes(0), true) == nil && begin(comes(2), true) == nil, "a call of a trace that is not recorded has spans")
 		c := begin(comes(3), true)
-		if c == nil || c.From != comes(3) || c.self.span == (ID{}) || c.self.span == c.From.Span {
-			t.Fatalf("a sampled call has %+v", c)
-		}
-		if begin(Context{}, false) != nil {
-			t.Error("a call without a trace begins one, at a share of 0")
-		}
+		testkit.Need(t, c != nil && c.From == comes(3) && c.self.span != (ID{}) && c.self.span != c.From.Span, "a sampled call has %+v", c)
+		testkit.Want(t, begin(Context{}, false) == nil, "a call without a trace begins one, at a share of 0")
 		tr.SetShare(1)
 		a, b := begin(Context{}, false), begin(Context{}, false)
-		if a == nil || b == nil || a.From.Flags != 1 || a.From.Span != (ID{}) || a.From.Trace == b.From.Trace {
-			t.Fatalf("new traces are %+v and %+v", a, b)
-		}
+		testkit.Need(t, a != nil && b != nil && a.From.Flags == 1 && a.From.Span == (ID{}) && a.From.Trace != b.From.Trace,
+			"new traces are %+v and %+v", a, b)
 		if _, ok := Parse(a.Parent(nil, -1)); !ok {
 			t.Errorf("its worker gets %s", a.Parent(nil, -1))
 		}
-		if begin(comes(0), true) != nil {
-			t.Error("a call of a trace that is not recorded begins one")
-		}
+		testkit.Want(t, begin(comes(0), true) == nil, "a call of a trace that is not recorded begins one")
 		tr.SetShare(0.5)
 		n := 0
 		for range 2000 {
@@ -101,9 +91,7 @@ func TestWhichCallsAreRecorded(t *testing.T) {
 				n++
 			}
 		}
-		if n < 800 || n > 1200 {
-			t.Errorf("%d of 2,000 begin a trace, want half", n)
-		}
+		testkit.Want(t, n >= 800 && n <= 1200, "%d of 2,000 begin a trace, want half", n)
 	})
 }
 
@@ -146,12 +134,8 @@ func TestLimitOfAnAddress(t *testing.T) {
 				t.Errorf("in second %d %d are recorded, want 100", second, n)
 			}
 		}
-		if n := tr.Limited.Load(); n != 300 {
-			t.Errorf("%d are counted, want 300", n)
-		}
-		if n := recorded("10.0.0.7", 1, time.Second); n != 0 {
-			t.Error("a shard that is behind has more")
-		}
+		testkit.Equal(t, tr.Limited.Load(), 300, "are counted")
+		testkit.Equal(t, recorded("10.0.0.7", 1, time.Second), 0, "a shard that is behind has more")
 		if n := recorded(tr.elsewhere("10.0.0.7"), 200, 2*time.Second); n != 100 {
 			t.Errorf("of another address %d are recorded, want 100", n)
 		}
@@ -164,9 +148,7 @@ func TestLimitOfAnAddress(t *testing.T) {
 		for i := range 100_000 {
 			sum += recorded(fmt.Sprint("2001:db8::", i), 1, 20*time.Second)
 		}
-		if sum != 100_000 {
-			t.Errorf("of 100,000 addresses with a call each %d are recorded", sum)
-		}
+		testkit.Want(t, sum == 100_000, "of 100,000 addresses with a call each %d are recorded", sum)
 	})
 }
 
@@ -186,9 +168,8 @@ func TestLimitAcrossShards(t *testing.T) {
 		})
 	}
 	shards.Wait()
-	if n, limited := recorded.Load(), tr.Limited.Load(); n != 100 || limited != 3900 {
-		t.Errorf("%d are recorded, %d are counted as limited", n, limited)
-	}
+	n, limited := recorded.Load(), tr.Limited.Load()
+	testkit.Want(t, n == 100 && limited == 3900, "%d are recorded, %d are counted as limited", n, limited)
 }
 
 // Spans leave when there are 512, else within a second.
@@ -256,9 +237,7 @@ func BenchmarkRequest(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				body, err := tr.sender.encoder.encode(calls, zero)
-				if err != nil {
-					b.Fatal(err)
-				}
+				testkit.Must(b, err)
 				size = len(body)
 			}
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(calls)), "ns/call")

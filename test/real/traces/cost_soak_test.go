@@ -57,9 +57,8 @@ func (s *scene) pace(t *testing.T, rate, n int) {
 	for range n {
 		<-tick.C
 		calling.Go(func() {
-			if err := s.call(t, 0); err != nil {
-				t.Error(err)
-			}
+			err := s.call(t, 0)
+			testkit.Want(t, err == nil, "%v", err)
 		})
 	}
 	calling.Wait()

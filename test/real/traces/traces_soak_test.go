@@ -50,9 +50,7 @@ func TestWhichCallsHaveSpans(t *testing.T) {
 		before := len(s.spans.Spans())
 		testkit.Must(t, s.call(t, 0, fields...))
 		parent, state := s.worker.seen(t, i)
-		if passed := parent == "1 "+c.parent; passed != c.passed {
-			t.Errorf("%s: the worker was told %s", c.name, parent)
-		}
+		testkit.Equal(t, parent == "1 "+c.parent, c.passed, "%s: the worker was told %s", c.name, parent)
 		if own := !strings.Contains(parent, callersTrace); own != c.own || own != (state == "") {
 			t.Errorf("%s: the worker was told %s, %s", c.name, parent, state)
 		}
@@ -80,13 +78,10 @@ func TestTracesOfAttempts(t *testing.T) {
 	s.worker.failing = 1
 	testkit.Must(t, s.call(t, 0, "traceparent", sampled))
 	of := byName(s.spans.Await(t, 3))
-	if len(of["call"]) != 1 || len(of["first"]) != 1 || len(of["retry"]) != 1 {
-		t.Fatalf("%+v", of)
-	}
+	testkit.Need(t, len(of["call"]) == 1 && len(of["first"]) == 1 && len(of["retry"]) == 1, "%+v", of)
 	first, retry := of["first"][0], of["retry"][0]
-	if first.Attributes["rpc.status_code"] != "UNAVAILABLE" || !first.Failed || retry.Failed || of["call"][0].Failed {
-		t.Errorf("%+v", of)
-	}
+	testkit.Want(t, first.Attributes["rpc.status_code"] == "UNAVAILABLE" && first.Failed && !retry.Failed && !of["call"][0].Failed,
+		"%+v", of)
 	for i, a := range []collector.Span{first, retry} {
 		if parent, _ := s.worker.seen(t, i); a.Parent != of["call"][0].ID || parent != "1 00-"+callersTrace+"-"+a.ID+"-01" {
 			t.Errorf("attempt %d: %+v, its worker was told %s", i, a, parent)
@@ -101,16 +96,12 @@ func TestTracesOfHedges(t *testing.T) {
 	s.worker.holding = 1
 	testkit.Must(t, s.call(t, 0, "traceparent", sampled))
 	of := byName(s.spans.Await(t, 3))
-	if len(of["call"]) != 1 || len(of["first"]) != 1 || len(of["hedge"]) != 1 {
-		t.Fatalf("%+v", of)
-	}
+	testkit.Need(t, len(of["call"]) == 1 && len(of["first"]) == 1 && len(of["hedge"]) == 1, "%+v", of)
 	first, hedge := of["first"][0], of["hedge"][0]
 	if first.Attributes["cabrank.ended"] != "cancelled" || first.Parent != hedge.Parent || hedge.Start.Sub(first.Start) < 50*time.Millisecond || hedge.Failed {
 		t.Errorf("%+v", of)
 	}
-	if first.Attributes["server.port"] == hedge.Attributes["server.port"] {
-		t.Errorf("both have one worker: %+v", of)
-	}
+	testkit.Want(t, first.Attributes["server.port"] != hedge.Attributes["server.port"], "both have one worker: %+v", of)
 }
 
 // descriptors is a file that describes the method.
@@ -139,12 +130,10 @@ func TestTracesOfDoors(t *testing.T) {
 		answer.Body.Close()
 		of := byName(s.spans.Await(t, 2*(i+1)))
 		call := of["call"][i]
-		if answer.StatusCode != http.StatusOK || call.Attributes["cabrank.door"] != c.door || call.Parent != callersSpan {
-			t.Errorf("%s: %s, %+v", c.door, answer.Status, call)
-		}
-		if parent, _ := s.worker.seen(t, i); !strings.Contains(parent, of["first"][i].ID) {
-			t.Errorf("%s: the worker was told %s", c.door, parent)
-		}
+		testkit.Want(t, answer.StatusCode == http.StatusOK && call.Attributes["cabrank.door"] == c.door && call.Parent == callersSpan,
+			"%s: %s, %+v", c.door, answer.Status, call)
+		parent, _ := s.worker.seen(t, i)
+		testkit.Want(t, strings.Contains(parent, of["first"][i].ID), "%s: the worker was told %s", c.door, parent)
 	}
 }
 
@@ -184,9 +173,8 @@ func TestBadCollectors(t *testing.T) {
 			for range 50 {
 				testkit.Must(t, s.call(t, 0, "traceparent", sampled))
 			}
-			if took := time.Since(began); took > 10*time.Second {
-				t.Errorf("50 calls took %v", took)
-			}
+			took := time.Since(began)
+			testkit.Want(t, took <= 10*time.Second, "50 calls took %v", took)
 			if name != "hangs" {
 				dropped := func() float64 {
 					return s.Metric("cabrank_spans_total", "result", "failed") + s.Metric("cabrank_spans_total", "result", "rejected")
@@ -225,12 +213,9 @@ func TestFloodOfSampledCalls(t *testing.T) {
 	}
 	limited := s.Metric("cabrank_spans_total", "result", "limited")
 	t.Logf("%v calls beyond the limit, %v spans are over, %d KiB more at most", limited, spans, (s.PeakMemory()-before)>>10)
-	if most := 3 * 100 * (seconds + 1); spans > most {
-		t.Errorf("%v spans in %v s, at most %v", spans, seconds, most)
-	}
-	if limited == 0 {
-		t.Error("no call was beyond the limit")
-	}
+	most := 3 * 100 * (seconds + 1)
+	testkit.Want(t, spans <= most, "%v spans in %v s, at most %v", spans, seconds, most)
+	testkit.Want(t, limited != 0, "no call was beyond the limit")
 	if more := s.PeakMemory() - before; more > 16<<20 {
 		t.Errorf("%d bytes more", more)
 	}

@@ -76,9 +76,7 @@ func (s *server) seen(t *testing.T, n int) (parent, state string) {
 	t.Helper()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.told) <= n {
-		t.Fatalf("the worker had %d calls", len(s.told))
-	}
+	testkit.Need(t, len(s.told) > n, "the worker had %d calls", len(s.told))
 	one := func(name string) string {
 		if all := s.told[n].Get(name); len(all) > 0 {
 			return fmt.Sprint(len(all), " ", all[0])
@@ -170,25 +168,20 @@ func TestTraceOfACall(t *testing.T) {
 	testkit.Must(t, <-ended)
 	of := byName(s.spans.Await(t, 3))
 	call, queue, first := of["call"], of["queue"], of["first"]
-	if len(call) != 1 || len(queue) != 1 || len(first) != 1 {
-		t.Fatalf("%+v", of)
-	}
+	testkit.Need(t, len(call) == 1 && len(queue) == 1 && len(first) == 1, "%+v", of)
 	whole := call[0]
-	if whole.Trace != callersTrace || whole.Parent != callersSpan || queue[0].Parent != whole.ID || first[0].Parent != whole.ID {
-		t.Errorf("the spans do not hang together: %+v", of)
-	}
+	testkit.Want(t, whole.Trace == callersTrace && whole.Parent == callersSpan && queue[0].Parent == whole.ID && first[0].Parent == whole.ID,
+		"the spans do not hang together: %+v", of)
 	if whole.Name != "cabrank.example.v1.Work/Io" || whole.Attributes["rpc.status_code"] != "OK" || whole.Resource["service.name"] != "cabrank" || whole.State != "shop=1" {
 		t.Errorf("the call: %+v", whole)
 	}
 	parent, state := s.worker.seen(t, 1)
-	if want := "1 00-" + callersTrace + "-" + first[0].ID + "-01"; parent != want || state != "1 shop=1" {
-		t.Errorf("the worker was told %s, %s, want %s", parent, state, want)
-	}
+	want := "1 00-" + callersTrace + "-" + first[0].ID + "-01"
+	testkit.Want(t, parent == want && state == "1 shop=1", "the worker was told %s, %s, want %s", parent, state, want)
 	took := whole.End.Sub(whole.Start)
 	parts := queue[0].End.Sub(queue[0].Start) + first[0].End.Sub(first[0].Start)
-	if off := took - parts; off < 0 || off > max(took/100, 5*time.Millisecond) {
-		t.Errorf("the call took %v, its parts %v", took, parts)
-	}
+	off := took - parts
+	testkit.Want(t, off >= 0 && off <= max(took/100, 5*time.Millisecond), "the call took %v, its parts %v", took, parts)
 	if parent, _ := s.worker.seen(t, 0); parent != "" {
 		t.Errorf("a call without a trace: the worker was told %s", parent)
 	}
