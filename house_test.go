@@ -75,7 +75,7 @@ var ceilings = map[string]int{
 	"lines of code, proto":               66,
 	"lines of code, scripts":             478,
 	"lines of docs":                      11_643,
-	"lines of tests":                     104_880,
+	"lines of tests":                     104_551,
 	"methods of call and attempt":        148,
 	"lines of code, internal/head":       647,
 	"lines of code, internal/trace":      738,
