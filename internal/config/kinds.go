@@ -44,7 +44,7 @@ var kinds = sync.OnceValue(func() map[string]kind {
 		"origins":   {legal: "origins such as https://shop.example, or none", none: ownHost, most: 100, read: reading(formed("origin", "%s is not an origin"))}, // none is an origin
 		"file":      {legal: "a path", read: reading(formed("line", "is no path of a file"))},
 		"files":     {legal: "names of files", none: none, most: 100, read: reading(line)},
-		"collector": {legal: "a URL such as http://127.0.0.1:4318, or env", read: reading(formed("collector", "%s is not a URL without a user")), none: none},
+		"collector": {legal: "a URL such as http://127.0.0.1:4318, or env", read: reading(formed("collector", "is not a URL, or has a user or a query in it")), none: none}, // it is not repeated
 		"log":       {legal: "a path with a /, stdout, or none", read: reading(formed("log", "%s is not a path with a /"))},
 
 		// numbers that are more

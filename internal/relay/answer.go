@@ -335,7 +335,8 @@ func (c *call) workerReset(code h2.ErrCode, broken bool, now time.Duration) {
 		// If it were passed on, callers would send the call again (R1, R3).
 		c.fail(endedLate, now)
 	default:
-		c.code, c.httpStatus = codeOfReset(code), c.main.httpStatus
+		c.main.code = codeOfReset(code)
+		c.code, c.httpStatus = c.main.code, c.main.httpStatus
 		c.main.via.complaints++
 		if c.head.Rule.Repeats(c.code) && c.retry(retryReset, backedOff, rank.Failed, now) {
 			return

@@ -73,7 +73,7 @@ func (a *attempt) endSpan(outcome rank.Outcome, now time.Duration) {
 	case rank.Cancelled:
 		code, why = grpcwire.Cancelled, "cancelled"
 	case rank.Failed:
-		if why = "failed"; !a.answered {
+		if why = "failed"; code == grpcwire.OK {
 			code = grpcwire.Unavailable
 		}
 	case rank.OK, rank.Faulty, rank.MaybeRefused: // the worker's own answer

@@ -310,6 +310,9 @@ const stopSlack = 10 * time.Second
 // for calls.
 func stopLimit(cfg *config.Config, now bool) time.Duration {
 	limit := endLimit(cfg) + stopSlack
+	if cfg.Tracing.Endpoint != "" {
+		limit += lastSpans
+	}
 	if now {
 		return limit
 	}

@@ -217,6 +217,9 @@ func TestFewerWorkersForAnUpgrade(t *testing.T) {
 func TestStopLimit(t *testing.T) {
 	cfg := &config.Config{PreStopDelay: time.Second, DrainTimeout: 30 * time.Second, Workers: worker.Settings{StopTimeout: 5 * time.Second, BootTimeout: time.Minute}}
 	testkit.Equal(t, stopLimit(cfg, false), 36*time.Second+stopSlack, "without a hook")
+	cfg.Tracing.Endpoint = "env"
+	testkit.Equal(t, stopLimit(cfg, false), 36*time.Second+stopSlack+lastSpans, "with spans")
+	cfg.Tracing.Endpoint = ""
 	cfg.Hooks.BeforeStop, cfg.Hooks.BeforeStart = []string{"true"}, []string{"true"}
 	testkit.Equal(t, stopLimit(cfg, true), 65*time.Second+stopSlack, "with a hook, at once")
 	testkit.Equal(t, (&service{cfg: cfg}).bootLimit(), 2*time.Minute+bootTime, "a new process may boot for")
